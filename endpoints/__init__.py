@@ -1,0 +1,1 @@
+"""Inference endpoints: what clients call."""

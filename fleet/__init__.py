@@ -1,0 +1,1 @@
+"""Rented servers: what is registered, what reports, what is billed."""

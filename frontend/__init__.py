@@ -1,0 +1,1 @@
+"""The pages: views, forms, templates and static files."""

@@ -1,0 +1,1 @@
+"""Samples, rollups, series and live topics."""

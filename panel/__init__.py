@@ -1,0 +1,1 @@
+"""The Fleetdeck project: settings, entry points and what every app stands on."""

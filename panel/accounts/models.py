@@ -1,0 +1,66 @@
+"""People and their tokens, and what they did."""
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from panel.accounts.enums import Role, Theme
+
+
+class User(AbstractUser):
+    """A person who logs in. `role` decides what they may do; language, zone and theme how pages look to them."""
+
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    language = models.CharField(max_length=16, blank=True, default="")
+    time_zone = models.CharField(max_length=64, blank=True, default="")
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.AUTO)
+    has_shortcuts = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="user_role_known"),
+            models.CheckConstraint(condition=models.Q(theme__in=Theme.values), name="user_theme_known"),
+        ]
+
+
+class ApiToken(models.Model):
+    """A bearer token for automation: shown once, stored as SHA-256, recognised by its prefix."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16, unique=True)
+    token_hash = models.CharField(max_length=64)
+    scope = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(scope__in=Role.values), name="apitoken_scope_known")]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object, and what it changed. Append-only: a database trigger refuses update and delete."""
+
+    at = models.DateTimeField(db_index=True)
+    actor_kind = models.CharField(max_length=16)  # user, token, agent, system
+    actor_id = models.BigIntegerField(null=True)
+    actor_name = models.CharField(max_length=200)
+    action = models.CharField(max_length=64)  # dotted: server.rename, token.create, auth.login
+    target_kind = models.CharField(max_length=32, blank=True)
+    target_id = models.BigIntegerField(null=True)
+    target_name = models.CharField(max_length=200, blank=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    reason = models.CharField(max_length=500, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    address = models.GenericIPAddressField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["target_kind", "target_id", "-at"], name="audit_by_target")]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor_name} {self.action}"

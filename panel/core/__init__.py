@@ -1,0 +1,1 @@
+"""Words and tools that every other part uses; imports nothing above it."""

@@ -1,0 +1,11 @@
+"""Settings of the test run: the same code, quicker passwords, addresses from tests/conftest.py."""
+
+from panel.settings.base import *  # noqa: F403
+
+SECRET_KEY = "only-for-tests-0123456789-0123456789-0123456789"  # noqa: S105
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+ALLOWED_HOSTS = ["*"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}

@@ -1,0 +1,1 @@
+"""Embedded services and process supervision for `manage.py up`."""
