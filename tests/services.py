@@ -4,6 +4,7 @@ Loaded early (`-p tests.services`), because Django reads its settings before any
 addresses through the environment.
 """
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -45,5 +46,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     postgres, valkey, root = _OWNED
     valkey.stop()
     postgres.cleanup()
+    atexit.unregister(postgres._cleanup)  # it would make its lock file again in the directory that goes now
     shutil.rmtree(root, ignore_errors=True)
     _OWNED.clear()
