@@ -1,4 +1,4 @@
-"""Remove from this environment what the given lock file does not name, so that a lock that lost a package loses it here."""
+"""Remove from this environment what the given lock file does not name: a package that left the lock leaves here too."""
 
 import re
 import subprocess
