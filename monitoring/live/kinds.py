@@ -1,0 +1,103 @@
+"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `events`."""
+
+from typing import Any
+
+from fleet import selectors as fleet
+from fleet.models import Gpu, JoinToken, Server
+from monitoring.live.frames import gpu_entry, gpu_summary, host_entry
+from monitoring.live.topics import Topic, register
+from monitoring.selectors import latest_for_gpus, latest_for_servers
+from panel.accounts.capabilities import Capability, has_capability
+from panel.accounts.models import User
+from panel.core.errors import NotFound
+from panel.core.events import TOPIC as EVENTS_TOPIC
+from panel.core.events import event_facts
+from panel.core.live import LiveData
+from panel.core.models import Event
+
+RECENT_EVENTS = 20
+
+
+def _may_view_fleet(user: User, _identifier: int) -> bool:
+    return has_capability(user.role, Capability.FLEET_VIEW)
+
+
+def _may_view_server(user: User, identifier: int) -> bool:
+    return _may_view_fleet(user, 0) and Server.objects.filter(pk=identifier).exists()
+
+
+def _may_view_gpu(user: User, identifier: int) -> bool:
+    return _may_view_fleet(user, 0) and Gpu.objects.filter(pk=identifier).exists()
+
+
+def _may_view_events(user: User, _identifier: int) -> bool:
+    return has_capability(user.role, Capability.EVENTS_VIEW)
+
+
+def _may_view_join(user: User, identifier: int) -> bool:
+    may = has_capability(user.role, Capability.JOIN_TOKENS_MANAGE)
+    return may and JoinToken.objects.filter(pk=identifier).exists()
+
+
+def _gpu_entries(gpus: list[Gpu], entry: Any) -> dict[str, Any]:
+    latest = latest_for_gpus(gpu_ids=[gpu.pk for gpu in gpus])
+    return {str(gpu.pk): entry(gpu, latest.get(gpu.pk)) for gpu in gpus}
+
+
+def fleet_snapshot(_identifier: int) -> LiveData:
+    """Return every server that is not retired and every GPU of theirs, with the few numbers that lists show."""
+    servers = list(Server.objects.filter(retired_at=None).select_related("agent"))
+    gpus = list(Gpu.objects.filter(server__retired_at=None, removed_at=None))
+    return {
+        "servers": {str(server.pk): fleet.server_live(server) for server in servers},
+        "gpus": _gpu_entries(gpus, gpu_summary),
+    }
+
+
+def server_snapshot(identifier: int) -> LiveData:
+    """Return one server with all readings of its GPUs and of the host."""
+    server = Server.objects.select_related("agent").filter(pk=identifier).first()
+    if server is None:
+        raise NotFound("This server does not exist any more.")
+    gpus = list(Gpu.objects.filter(server=server, removed_at=None))
+    host = latest_for_servers(server_ids=[server.pk]).get(server.pk)
+    return {
+        "server": {str(server.pk): fleet.server_live(server)},
+        "gpus": _gpu_entries(gpus, gpu_entry),
+        "host": {str(server.pk): host_entry(host)} if host is not None else {},
+    }
+
+
+def gpu_snapshot(identifier: int) -> LiveData:
+    """Return one GPU with all its readings."""
+    gpus = list(Gpu.objects.filter(pk=identifier))
+    if not gpus:
+        raise NotFound("This GPU does not exist any more.")
+    return {"gpus": _gpu_entries(gpus, gpu_entry)}
+
+
+def join_snapshot(identifier: int) -> LiveData:
+    """Return how far the machine that uses this token has come."""
+    token = JoinToken.objects.select_related("server").filter(pk=identifier).first()
+    if token is None:
+        raise NotFound("This join token does not exist any more.")
+    return {"join": {str(token.pk): fleet.join_live(token)}}
+
+
+def events_snapshot(_identifier: int) -> LiveData:
+    """Return the newest events, oldest first."""
+    newest = Event.objects.order_by("-pk")[:RECENT_EVENTS]
+    return {"events": {str(event.pk): event_facts(event) for event in reversed(newest)}}
+
+
+def _gpus_server(identifier: int) -> int | None:
+    return Gpu.objects.filter(pk=identifier).values_list("server_id", flat=True).first()
+
+
+def register_all() -> None:
+    """Register the topics of the fleet (once, when the app starts)."""
+    register(Topic("fleet", _may_view_fleet, fleet_snapshot, interval_seconds=0.5, has_id=False))
+    register(Topic("server", _may_view_server, server_snapshot, watches=lambda identifier: identifier))
+    register(Topic("gpu", _may_view_gpu, gpu_snapshot, watches=_gpus_server))
+    register(Topic("join", _may_view_join, join_snapshot))
+    register(Topic(EVENTS_TOPIC, _may_view_events, events_snapshot, has_id=False))

@@ -1,0 +1,41 @@
+"""The one ASGI application: agents' reports, live sockets, and Django for everything else."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
+
+from django.core.asgi import get_asgi_application
+
+_django = get_asgi_application()  # first: what follows needs the apps to be ready
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.urls import path  # noqa: E402
+from monitoring.ingest.app import application as _ingest  # noqa: E402
+
+from monitoring.live.consumer import LiveConsumer  # noqa: E402
+from monitoring.live.hub import hub  # noqa: E402
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+REPORT_PATH: Final = "/api/agent/v1/report/"
+
+_sockets = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Route by kind and path. Reports skip Django: its middleware costs more than storing them."""
+    kind = scope["type"]
+    if kind == "lifespan" or (kind == "http" and scope["path"] == REPORT_PATH):
+        await _ingest(scope, receive, send)
+        if kind == "lifespan":
+            await hub().stop()
+    elif kind == "websocket":
+        await _sockets(scope, receive, send)
+    elif kind == "http":
+        await _django(scope, receive, send)
