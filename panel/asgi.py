@@ -1,7 +1,7 @@
 """The one ASGI application: agents' reports, live sockets, and Django for everything else."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
@@ -19,7 +19,7 @@ from monitoring.ingest.app import application as _ingest  # noqa: E402
 from monitoring.live.consumer import LiveConsumer  # noqa: E402
 from monitoring.live.hub import hub  # noqa: E402
 
-Scope = MutableMapping[str, Any]
+Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 

@@ -32,7 +32,7 @@ class Request(msgspec.Struct):
     topics: list[str] = []
 
 
-class LiveConsumer(AsyncWebsocketConsumer):
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     """See the package's docstring. The socket itself takes no part in the channel layer: its process's hub does."""
 
     channel_layer_alias: ClassVar[str] = "none: the hub listens for all sockets of a process"
