@@ -1,12 +1,14 @@
 """Settings that every process shares."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 from csp.constants import NONE, SELF
 
 from panel.settings.environment import BASE_DIR, DATA_DIR, env, secret_key, service_url
-
+from panel.settings.logs import configure_structlog, logging_config
+from panel.settings.storage import *  # noqa: F403  # the same names, kept beside their subject
 
 DEBUG = env.bool("FLEETDECK_DEBUG", default=False)
 SECRET_KEY = secret_key()
@@ -40,6 +42,7 @@ INSTALLED_APPS = [
     "drf_standardized_errors",
     "django_structlog",
     "channels",
+    "panel",
     "panel.core",
     "panel.accounts",
     "fleet",
@@ -100,6 +103,35 @@ CHANNEL_LAYERS = {
     },
 }
 
+CELERY_BROKER_URL = BROKER_URL
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {} if BROKER_URL.startswith("amqp") else {"visibility_timeout": 600, "global_keyprefix": "fleetdeck:celery:"}
+)
+CELERY_TASK_DEFAULT_QUEUE = "fleetdeck"
+CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_SOFT_TIME_LIMIT = 240
+CELERY_TASK_TIME_LIMIT = 300  # below the visibility timeout, so that no task is handed out twice while it runs
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = env.int("FLEETDECK_WORKER_CONCURRENCY", default=2)
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 1000
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_BEAT_SCHEDULER = "panel.celery.Scheduler"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
+CELERY_TIMEZONE = "UTC"
+
+configure_structlog()
+LOGGING_CONFIG = "logging.config.dictConfig"
+LOGGING = logging_config(
+    level=env.str("FLEETDECK_LOG_LEVEL", default="INFO").upper(),
+    as_json=env.str("FLEETDECK_LOG_FORMAT", default="text") == "json",
+)
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = DJANGO_STRUCTLOG_STATUS_2XX_LOG_LEVEL = logging.DEBUG
+
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
@@ -130,7 +162,8 @@ SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("FLEETDECK_BEHIND_PROXY", default=False) else None
+BEHIND_PROXY = env.bool("FLEETDECK_BEHIND_PROXY", default=False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

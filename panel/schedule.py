@@ -1,0 +1,17 @@
+"""What beat sends and how often: one static table. Every entry expires before the next one is due."""
+
+from typing import Any, Final
+
+SECOND: Final = 1.0
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+
+
+def every(seconds: float, task: str, *, expires: float | None = None) -> dict[str, Any]:
+    """Return one entry: run `task` every `seconds`; one that waited `expires` seconds (default: as long) is dropped."""
+    return {"task": task, "schedule": seconds, "options": {"expires": expires or seconds}}
+
+
+BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
+    "queue probe": every(15 * SECOND, "panel.core.tasks.queue_probe"),
+}
