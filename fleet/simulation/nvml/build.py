@@ -13,7 +13,15 @@ from fleet.simulation.nvml.layout import SimulationError
 SOURCE: Final = Path(__file__).parent
 NAME: Final = "libnvidia-ml.so.1"
 FLAGS: Final = (
-    "-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-shared", f"-Wl,-soname,{NAME}",
+    "-std=gnu11",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-shared",
+    f"-Wl,-soname,{NAME}",
 )
 
 

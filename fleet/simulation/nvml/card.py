@@ -26,8 +26,16 @@ TEXTS: Final = ("name", "uuid", "serial", "vbios", "part_number")
 PROCESS_KINDS: Final = {"compute": 1, "graphics": 2, "mps": 4}
 # What the driver does not answer for a card that is divided into MIG instances.
 HIDDEN_BY_MIG: Final = (
-    "utilization_percent", "memory_busy_percent", "encoder_percent", "decoder_percent", "jpeg_percent", "ofa_percent",
-    "process_utilization", "remapped_rows_correctable", "remapped_rows_uncorrectable", "remapped_rows_pending",
+    "utilization_percent",
+    "memory_busy_percent",
+    "encoder_percent",
+    "decoder_percent",
+    "jpeg_percent",
+    "ofa_percent",
+    "process_utilization",
+    "remapped_rows_correctable",
+    "remapped_rows_uncorrectable",
+    "remapped_rows_pending",
     "remapped_rows_failure",
 )
 
@@ -209,8 +217,12 @@ class Card(Device):
         instance.set_text("name", f"{self.name} MIG {wanted['profile']}")
         instance.set_text("uuid", f"MIG-{uuids.uuid5(uuids.NAMESPACE_OID, f'{self.uuid}/{number}')}")
         instance.set(
-            handle=0, processes=0, memory_v2=0,
-            memory_total_bytes=int(wanted["memory_mib"]) << 20, memory_reserved_bytes=0, memory_used_bytes=0,
+            handle=0,
+            processes=0,
+            memory_v2=0,
+            memory_total_bytes=int(wanted["memory_mib"]) << 20,
+            memory_reserved_bytes=0,
+            memory_used_bytes=0,
             mig_streaming_multiprocessors=int(wanted.get("streaming_multiprocessors", 16)),
             mig_slices=int(wanted.get("slices", 1)),
         )
@@ -224,4 +236,3 @@ class Card(Device):
                 if self._reading(name).code == pynvml.NVML_ERROR_NOT_SUPPORTED:
                     self.heal(name)
             self.host.release_slots(parent=self.slot)
-

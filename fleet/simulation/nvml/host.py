@@ -14,7 +14,7 @@ from typing import Final
 
 import pynvml
 
-from fleet.simulation.cards import CardProfile
+from fleet.simulation.profile import CardProfile
 from fleet.simulation.nvml.card import Card
 from fleet.simulation.nvml.layout import (
     FOREVER_NS,
@@ -104,7 +104,12 @@ class SimulatedHost:
             card.set_text("part_number", profile.part_number)
             card.set(**profile.readings())
             card.set(
-                handle=0, processes=0, pci_domain=0, pci_device=0, minor_number=slot, board_id=slot << 8,
+                handle=0,
+                processes=0,
+                pci_domain=0,
+                pci_device=0,
+                minor_number=slot,
+                board_id=slot << 8,
                 pci_bus=(FIRST_BUS + BUS_STEP * len(self.cards)) & 0xFF if bus is None else bus,
             )
             if profile.pcie_throughput_seconds:
