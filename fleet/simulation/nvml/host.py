@@ -14,7 +14,6 @@ from typing import Final
 
 import pynvml
 
-from fleet.simulation.profile import CardProfile
 from fleet.simulation.nvml.card import Card
 from fleet.simulation.nvml.layout import (
     FOREVER_NS,
@@ -27,6 +26,7 @@ from fleet.simulation.nvml.layout import (
     HostLayout,
     SimulationError,
 )
+from fleet.simulation.profile import CardProfile
 
 FUTEX_CALL: Final = {"x86_64": 202, "aarch64": 98}
 FUTEX_WAKE: Final = 1
