@@ -1,5 +1,14 @@
 """Every address of the panel that Django answers."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from panel.accounts.api.documentation import DocsView, SchemaView
+from panel.accounts.views import LogInView, log_out
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("login/", LogInView.as_view(), name="login"),
+    path("logout/", log_out, name="logout"),
+    path("api/v1/", include("panel.api")),
+    path("api/schema/", SchemaView.as_view(), name="api-schema"),
+    path("api/docs/", DocsView.as_view(), name="api-docs"),
+]

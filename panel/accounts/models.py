@@ -1,9 +1,20 @@
 """People and their tokens, and what they did."""
 
-from django.contrib.auth.models import AbstractUser
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
+from django.db.models.functions import Lower
 
 from panel.accounts.enums import Role, Theme
+
+
+class PeopleManager(UserManager["User"]):
+    """Finds people by name without regard to case: `Ada` and `ada` are one person."""
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        """Return the person of that name. Raises User.DoesNotExist."""
+        return self.get(username__iexact=username or "")
 
 
 class User(AbstractUser):
@@ -15,11 +26,28 @@ class User(AbstractUser):
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.AUTO)
     has_shortcuts = models.BooleanField(default=True)
 
+    objects: ClassVar[PeopleManager] = PeopleManager()
+
     class Meta:
         constraints = [
             models.CheckConstraint(condition=models.Q(role__in=Role.values), name="user_role_known"),
             models.CheckConstraint(condition=models.Q(theme__in=Theme.values), name="user_theme_known"),
+            models.UniqueConstraint(Lower("username"), name="user_name_unique"),
         ]
+
+
+class LoginSession(models.Model):
+    """What a person sees of one of their log-ins. The session itself is Django's; this row goes when that ends."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_sessions")
+    session_key = models.CharField(max_length=40, unique=True)
+    created_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    address = models.GenericIPAddressField(null=True)
+    user_agent = models.CharField(max_length=300, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.user_id} from {self.address}"
 
 
 class ApiToken(models.Model):
@@ -46,15 +74,15 @@ class AuditEntry(models.Model):
     """Who did what to which object, and what it changed. Append-only: a database trigger refuses update and delete."""
 
     at = models.DateTimeField(db_index=True)
-    actor_kind = models.CharField(max_length=16)  # user, token, agent, system
+    actor_kind = models.CharField(max_length=16)  # user, token, agent, system, stranger
     actor_id = models.BigIntegerField(null=True)
     actor_name = models.CharField(max_length=200)
     action = models.CharField(max_length=64)  # dotted: server.rename, token.create, auth.login
     target_kind = models.CharField(max_length=32, blank=True)
     target_id = models.BigIntegerField(null=True)
     target_name = models.CharField(max_length=200, blank=True)
-    before = models.JSONField(null=True)
-    after = models.JSONField(null=True)
+    before: Any = models.JSONField(null=True)
+    after: Any = models.JSONField(null=True)
     reason = models.CharField(max_length=500, blank=True)
     request_id = models.CharField(max_length=64, blank=True)
     address = models.GenericIPAddressField(null=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 
+from panel.settings.api import *  # noqa: F403  # the same names, kept beside their subject
 from panel.settings.environment import BASE_DIR, DATA_DIR, env, secret_key, service_url
 from panel.settings.logs import configure_structlog, logging_config
 from panel.settings.storage import *  # noqa: F403  # the same names, kept beside their subject
@@ -32,9 +33,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "template_partials",
-    "allauth",
-    "allauth.account",
-    "allauth.usersessions",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -52,6 +50,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "panel.core.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -61,8 +60,8 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "allauth.account.middleware.AccountMiddleware",
-    "allauth.usersessions.middleware.UserSessionsMiddleware",
+    "panel.accounts.middleware.SessionActivityMiddleware",
+    "panel.accounts.middleware.LogInMiddleware",  # strangers see only views marked login_not_required
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -175,16 +174,4 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "object-src": [NONE],
     },
-}
-
-REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-}
-SPECTACULAR_SETTINGS: dict[str, Any] = {
-    "TITLE": "Fleetdeck API",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
 }

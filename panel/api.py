@@ -1,0 +1,17 @@
+"""The routes of the API: every app registers its resources here, each under one name."""
+
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from rest_framework.routers import SimpleRouter
+
+from panel.accounts import api as accounts_api
+from panel.accounts.api.fallback import api_not_found
+from panel.accounts.api.tokens import ObtainTokenView
+
+router = SimpleRouter()
+accounts_api.register(router)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("auth/token/", ObtainTokenView.as_view(), name="auth-token"),
+    path("", include(router.urls)),
+    re_path(r"^.*$", api_not_found),
+]

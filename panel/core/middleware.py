@@ -1,0 +1,32 @@
+"""What every request passes, whoever sends it: an id under which log, audit trail and error answers speak of it."""
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+from django.http import HttpRequest, HttpResponseBase
+
+HEADER: Final = "X-Request-ID"
+_SHAPE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+class RequestIdMiddleware:
+    """Gives a request its id, `request.request_id`: the caller's, when it looks like one, else a new one.
+
+    Stands before django-structlog's middleware, which reads the header and binds it to every line of the log.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Set the id before the view and the header after it."""
+        given = request.headers.get(HEADER, "")
+        request_id = given if _SHAPE.fullmatch(given) else uuid.uuid4().hex
+        request.request_id = request_id  # type: ignore[attr-defined]
+        request.META["HTTP_X_REQUEST_ID"] = request_id
+        request.__dict__.pop("headers", None)  # cached from META a few lines above
+        response = self.get_response(request)
+        response.headers[HEADER] = request_id
+        return response

@@ -1,0 +1,107 @@
+"""Secrets taken out of what is logged, audited or reported: by the name of the key, and by the shape of our own tokens."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+HIDDEN: Final = "[redacted]"
+MAX_DEPTH: Final = 12
+
+# A key is secret when one of its words is one of these, or when it holds one of the phrases.
+SECRET_WORDS: Final = frozenset(
+    {
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "secret",
+        "secrets",
+        "token",
+        "tokens",
+        "authorization",
+        "cookie",
+        "cookies",
+        "credential",
+        "credentials",
+        "apikey",
+        "csrfmiddlewaretoken",
+        "sessionid",
+        "csrftoken",
+        "otp",
+        "totp",
+    }
+)
+SECRET_PHRASES: Final = (
+    "api_key",
+    "access_key",
+    "private_key",
+    "encryption_key",
+    "session_key",
+    "signing_key",
+    "license_key",
+)
+# Names that hold such a word and are no secret: what a token is called, when it ends, counts of an engine's tokens.
+HARMLESS_KEYS: Final = frozenset(
+    {
+        "token_id",
+        "token_name",
+        "token_prefix",
+        "token_kind",
+        "token_scope",
+        "token_used_at",
+        "token_expires_at",
+        "join_token_id",
+        "tokens_per_second",
+        "prompt_tokens",
+        "completion_tokens",
+        "token_count",
+        "has_password",
+        "password_changed_at",
+    }
+)
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TOKEN: Final = re.compile(r"\b(fd[tja]_[a-z0-9]{8})_[A-Za-z0-9_-]{20,}")
+_BEARER: Final = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_URL_PASSWORD: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@")
+_ASSIGNMENT: Final = re.compile(
+    r"(?i)(\"?\b[\w-]*(?:password|passwd|secret|api_?key|access_?key|private_?key)[\w-]*\"?\s*[=:]\s*)"
+    r"(\"[^\"]*\"|'[^']*'|[^\s,;&)}\]]+)"
+)
+
+
+def is_secret_key(key: str) -> bool:
+    """Say whether a value under this key must not be shown."""
+    words = [word.lower() for word in _WORD.findall(key)]
+    name = "_".join(words)
+    if name in HARMLESS_KEYS:
+        return False
+    return not SECRET_WORDS.isdisjoint(words) or any(phrase in name for phrase in SECRET_PHRASES)
+
+
+def redact_text(text: str) -> str:
+    """Return the text without our own tokens, bearer credentials, passwords in addresses and `password=…` pairs."""
+    text = _TOKEN.sub(rf"\1_{HIDDEN}", text)
+    text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+    text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
+    return _ASSIGNMENT.sub(rf"\1{HIDDEN}", text)
+
+
+def redact(value: Any, *, depth: int = 0) -> Any:
+    """Return a copy in which every value under a secret key is hidden, at any depth; other objects pass unchanged."""
+    if depth > MAX_DEPTH:
+        return "[too deep]"
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, bytes):
+        return redact_text(value.decode(errors="replace"))
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN
+            if isinstance(key, str) and is_secret_key(key) and item not in (None, "")
+            else redact(item, depth=depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact(item, depth=depth + 1) for item in value]
+    return value
