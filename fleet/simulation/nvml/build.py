@@ -1,7 +1,6 @@
 """Building the simulated library with the machine's C compiler, once per version of its source."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -25,13 +24,15 @@ FLAGS: Final = (
 )
 
 
-def build_library(directory: Path) -> Path:
+def build_library(directory: Path, *, legacy: bool = False) -> Path:
     """Return the path of the built library below `directory`, building it when this version is not there yet.
 
+    legacy: without the symbols that came after the r470 branch of the driver.
     Several processes may build at once: each builds aside and moves its result into place.
     Raises SimulationError when there is no C compiler or the source does not compile.
     """
-    target = directory / _fingerprint() / NAME
+    flags = (*FLAGS, f"-Wl,--version-script={SOURCE / 'legacy.map'}") if legacy else FLAGS
+    target = directory / f"{_fingerprint()}{'-legacy' if legacy else ''}" / NAME
     if target.exists():
         return target
     compiler = shutil.which("gcc") or shutil.which("cc")
@@ -40,15 +41,15 @@ def build_library(directory: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as aside:
         built = Path(aside) / NAME
-        _compile(compiler, built)
-        os.replace(built, target)  # noqa: PTH105  # the atomic one: another process may have been first
+        _compile(compiler, flags, built)
+        built.replace(target)  # atomic: another process may have been first
     return target
 
 
-def _compile(compiler: str, target: Path) -> None:
+def _compile(compiler: str, flags: tuple[str, ...], target: Path) -> None:
     sources = sorted(str(path) for path in SOURCE.glob("*.c"))
     run = subprocess.run(
-        [compiler, *FLAGS, "-o", str(target), *sources, "-lpthread"], capture_output=True, text=True, check=False
+        [compiler, *flags, "-o", str(target), *sources, "-lpthread"], capture_output=True, text=True, check=False
     )
     if run.returncode != 0:
         raise SimulationError(f"{compiler} could not build the simulated NVML: {run.stderr.strip()[-2000:]}")
@@ -57,6 +58,6 @@ def _compile(compiler: str, target: Path) -> None:
 def _fingerprint() -> str:
     digest = hashlib.sha256(" ".join(FLAGS).encode())
     for path in sorted(SOURCE.iterdir()):
-        if path.suffix in {".c", ".h", ".def"}:
+        if path.suffix in {".c", ".h", ".def", ".map"}:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
