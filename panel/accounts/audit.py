@@ -33,20 +33,21 @@ class Actor:
     def from_request(cls, request: HttpRequest | Request) -> Self:
         """Return who sent this request; a request without a login is a stranger with no role."""
         plain = request._request if isinstance(request, Request) else request  # noqa: SLF001 (DRF's own way to it)
-        where = {"address": client_address(plain), "request_id": getattr(plain, "request_id", "")}
+        address, request_id = client_address(plain), getattr(plain, "request_id", "")
         user, token = request.user, getattr(request, "auth", None)
         if not isinstance(user, User):
-            return cls(kind="stranger", id=None, name="", **where)
+            return cls(kind="stranger", id=None, name="", address=address, request_id=request_id)
         if isinstance(token, ApiToken):
             return cls(
                 kind="token",
                 id=token.pk,
                 name=f"{token.name} of {user.username}",
                 role=lower_role(token.scope, user.role),
+                address=address,
+                request_id=request_id,
                 user_id=user.pk,
-                **where,
             )
-        return cls(kind="user", id=user.pk, name=user.username, role=user.role, user_id=user.pk, **where)
+        return cls.from_user(user, address=address, request_id=request_id)
 
     @classmethod
     def from_user(cls, user: User, *, address: str | None = None, request_id: str = "") -> Self:
@@ -87,7 +88,7 @@ def audit(
         actor_id=actor.id,
         actor_name=actor.name[:200],
         action=action,
-        target_kind=target._meta.model_name or "" if target is not None else "",
+        target_kind=target._meta.model_name or "" if target is not None else "",  # noqa: SLF001 (public in Django)
         target_id=target.pk if target is not None else None,
         target_name=(target_name or (str(target) if target is not None else ""))[:200],
         before=redact(before),

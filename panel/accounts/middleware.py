@@ -23,7 +23,7 @@ class LogInMiddleware(LoginRequiredMiddleware):
     Views of the REST framework are marked so by it: they authenticate by themselves, and HasCapability denies by default.
     """
 
-    def handle_no_permission(
+    def handle_no_permission(  # type: ignore[override]  # Django lets it be any response
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
     ) -> HttpResponseBase:
         """Send a person to the log-in page, htmx with the whole page instead of a fragment; tell a program 401."""

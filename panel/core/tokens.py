@@ -13,9 +13,9 @@ import string
 from dataclasses import dataclass, field
 from typing import Final
 
-API_TOKEN: Final = "fdt"
-JOIN_TOKEN: Final = "fdj"
-AGENT_TOKEN: Final = "fda"
+API_TOKEN: Final = "fdt"  # noqa: S105 (a kind)
+JOIN_TOKEN: Final = "fdj"  # noqa: S105 (a kind)
+AGENT_TOKEN: Final = "fda"  # noqa: S105 (a kind)
 KINDS: Final = (API_TOKEN, JOIN_TOKEN, AGENT_TOKEN)
 
 PREFIX_LENGTH: Final = 8

@@ -36,7 +36,7 @@ def api_exception(error: FleetdeckError) -> exceptions.APIException:
     return MappedError(error)
 
 
-class ApiExceptionHandler(ExceptionHandler):  # type: ignore[misc]
+class ApiExceptionHandler(ExceptionHandler):
     """Maps the panel's own tree of errors; the rest is the library's."""
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:

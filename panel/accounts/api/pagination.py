@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 if TYPE_CHECKING:  # the framework's views import this module for their defaults
+    from collections.abc import Sequence
+
     from rest_framework.views import APIView
 
 DEFAULT_LIMIT = 100
@@ -27,13 +29,18 @@ class Pages(CursorPagination):
     page_size_query_param = "limit"
     cursor_query_param = "cursor"
 
-    def get_ordering(self, request: Request, queryset: QuerySet[Any], view: "APIView | None") -> tuple[str, ...]:  # type: ignore[override]
+    def get_ordering(
+        self,
+        request: Request,  # noqa: ARG002 (the framework's signature)
+        queryset: QuerySet[Any],  # noqa: ARG002 (the same)
+        view: "APIView | None",
+    ) -> tuple[str, ...]:
         """Return the view's `ordering` (ending in a unique column), else newest first."""
         ordering = getattr(view, "ordering", None) or self.ordering
         return (ordering,) if isinstance(ordering, str) else tuple(ordering)
 
     def paginate_queryset(
-        self, queryset: QuerySet[Any], request: Request, view: "APIView | None" = None
+        self, queryset: "QuerySet[Any] | Sequence[Any]", request: Request, view: "APIView | None" = None
     ) -> list[Any] | None:
         """Return one page. Raises NotFound for a cursor that this list never gave out."""
         try:

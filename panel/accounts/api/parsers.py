@@ -50,8 +50,8 @@ class BoundedJSONParser(JSONParser):
     def parse(
         self,
         stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+        media_type: str | None = None,  # noqa: ARG002 (the framework's signature)
+        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002 (the same)
     ) -> Any:
         """Read and decode the body. Raises TooLarge (413) or ParseError (400)."""
         body = stream.read(MAX_BODY_BYTES + 1)

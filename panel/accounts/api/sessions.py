@@ -1,6 +1,6 @@
 """One's own sessions over the API."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from panel.accounts.api.caller import person_of, token_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.api.users import EndedSerializer
 from panel.accounts.audit import Actor
@@ -31,7 +32,7 @@ class SessionSerializer(serializers.ModelSerializer[LoginSession]):
     def get_is_current(self, row: LoginSession) -> bool:
         """Say whether this request came through it."""
         request: Request = self.context["request"]
-        return request.auth is None and row.session_key == request.session.session_key
+        return token_of(request) is None and row.session_key == request.session.session_key
 
 
 @extend_schema_view(
@@ -49,7 +50,7 @@ class SessionViewSet(mixins.ListModelMixin, mixins.DestroyModelMixin, viewsets.G
 
     def get_queryset(self) -> QuerySet[LoginSession]:
         """Return one's own live sessions."""
-        return session_list(user_id=self.request.user.pk)
+        return session_list(user=person_of(self.request))
 
     def perform_destroy(self, instance: LoginSession) -> None:
         """End it."""
@@ -59,6 +60,6 @@ class SessionViewSet(mixins.ListModelMixin, mixins.DestroyModelMixin, viewsets.G
     @action(detail=False, methods=["post"], url_path="end-others")
     def end_others(self, request: Request) -> Response:
         """End every session of one's own but the one that asks."""
-        key: Any = request.session.session_key if request.auth is None else None
-        ended = sessions_end_all(actor=Actor.from_request(request), user=request.user, except_key=key)
+        key = request.session.session_key if token_of(request) is None else None
+        ended = sessions_end_all(actor=Actor.from_request(request), user=person_of(request), except_key=key)
         return Response({"ended": ended})

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from panel.accounts.api.caller import person_of, token_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
@@ -76,7 +77,7 @@ class TokenViewSet(
         body = TokenCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         row, secret = token_create(
-            actor=Actor.from_request(request), owner=request.user, using=request.auth, **body.validated_data
+            actor=Actor.from_request(request), owner=person_of(request), using=token_of(request), **body.validated_data
         )
         return Response({**TokenSerializer(row).data, "token": secret}, status=status.HTTP_201_CREATED)
 

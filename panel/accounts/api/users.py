@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from panel.accounts.api.caller import person_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import ROLE_CAPABILITIES, Capability
@@ -138,7 +139,7 @@ class UserViewSet(
         return Response(UserSerializer(user).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(summary="Change a person", request=UserWriteSerializer, responses={200: UserSerializer})
-    def partial_update(self, request: Request, pk: str) -> Response:
+    def partial_update(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """Change what is given; deactivating ends their sessions and tokens."""
         body = UserWriteSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
@@ -151,7 +152,7 @@ class UserViewSet(
 
     @extend_schema(summary="Give a person a new password", request=PasswordSerializer, responses={204: None})
     @action(detail=True, methods=["post"])
-    def password(self, request: Request, pk: str) -> Response:
+    def password(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """Set the password; all sessions of that person end."""
         body = PasswordSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -160,7 +161,7 @@ class UserViewSet(
 
     @extend_schema(summary="Log a person out everywhere", request=None, responses={200: EndedSerializer})
     @action(detail=True, methods=["post"], url_path="end-sessions")
-    def end_sessions(self, request: Request, pk: str) -> Response:
+    def end_sessions(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """End all their sessions; open sockets close within five seconds."""
         ended = sessions_end_all(actor=Actor.from_request(request), user=self.get_object())
         return Response({"ended": ended})
@@ -169,7 +170,7 @@ class UserViewSet(
     @action(detail=False, methods=["get"])
     def me(self, request: Request) -> Response:
         """Return who this session or token is, and what it may do."""
-        return Response(MeSerializer(request.user, context={"request": request}).data)
+        return Response(MeSerializer(person_of(request), context={"request": request}).data)
 
     @extend_schema(summary="Change one's own settings", request=PreferencesSerializer, responses={200: MeSerializer})
     @me.mapping.patch
@@ -177,7 +178,7 @@ class UserViewSet(
         """Set language, time zone, theme or keyboard shortcuts."""
         body = PreferencesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        user = users.preferences_update(user=request.user, **body.validated_data)
+        user = users.preferences_update(user=person_of(request), **body.validated_data)
         return Response(MeSerializer(user, context={"request": request}).data)
 
     @extend_schema(summary="Change one's own password", request=PasswordChangeSerializer, responses={204: None})

@@ -12,4 +12,4 @@ def token_list(*, actor: Actor) -> QuerySet[ApiToken]:
     rows = ApiToken.objects.select_related("user").order_by("-id")
     if has_capability(actor.role, Capability.TOKENS_MANAGE):
         return rows
-    return rows.filter(user_id=actor.user_id)
+    return rows.none() if actor.user_id is None else rows.filter(user_id=actor.user_id)
