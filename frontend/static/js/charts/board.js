@@ -1,0 +1,280 @@
+// @ts-check
+/**
+ * The charts of one page as one thing: one request for those on the screen, one window of time, one cursor, one legend.
+ */
+import { Chart } from "./chart.js";
+import { fetchSeries } from "./fetch.js";
+import { readByKeyboard } from "./keyboard.js";
+import { Markers } from "./markers.js";
+import { onThemeChange } from "./palette.js";
+import { TableTwin } from "./table.js";
+import { Tooltip } from "./tooltip.js";
+import { pointsFor, REFETCH_MS, TimeWindow } from "./window.js";
+
+const HOST_PREFIX = "host.";
+const CALM_MS = 5_000;
+const MINUTE_MS = 60_000;
+
+/**
+ * @typedef {object} ChartConfig
+ * @property {string} id
+ * @property {import("./chart.js").Choice[]} choices
+ * @typedef {object} BoardConfig
+ * @property {string} url of the series
+ * @property {string} topic
+ * @property {string} zone
+ * @property {number} from seconds
+ * @property {number} to seconds
+ * @property {boolean} isLive
+ * @property {number} intervalSeconds
+ * @property {ChartConfig[]} charts
+ * @property {import("./markers.js").Marker[]} markers
+ */
+
+export class Board {
+  /**
+   * @param {HTMLElement} root
+   * @param {BoardConfig} config
+   */
+  constructor(root, config) {
+    this.root = root;
+    this.config = config;
+    this.zone = config.zone;
+    this.syncKey = `board-${config.topic}`;
+    this.time = new TimeWindow(config, () => Date.now() / 1000);
+    this.markers = new Markers(config.markers, config.zone);
+    this.tooltip = new Tooltip(config.zone);
+    this.isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.isHeld = false;
+    this.isPaused = false;
+    this.drawnAt = 0;
+    this.frame = 0;
+    this.fetchTimer = 0;
+    this.fetchedAt = 0;
+    this.isForced = false;
+    /** @type {AbortController | null} */
+    this.request = null;
+    /** @type {Set<Chart>} on the screen, to be fetched */
+    this.wanted = new Set();
+    /** @type {Map<Chart, {config: ChartConfig, table: TableTwin}>} */
+    this.charts = new Map();
+    /** @type {(() => void)[]} */
+    this.endings = [];
+    for (const chart of config.charts) this.add(chart);
+    this.watch();
+  }
+
+  // --- the charts ---------------------------------------------------------------------------------------------------
+
+  /** @param {ChartConfig} config */
+  add(config) {
+    const figure = /** @type {HTMLElement | null} */ (this.root.querySelector(`[data-chart="${CSS.escape(config.id)}"]`));
+    if (figure === null) return;
+    const chart = new Chart(figure, config.choices[0], this);
+    const table = new TableTwin(chart);
+    this.charts.set(chart, { config, table });
+    this.endings.push(readByKeyboard(chart, (one, index) => this.tooltip.show(one, index), () => table.toggle()));
+    const select = /** @type {HTMLSelectElement | null} */ (figure.querySelector("[data-choice]"));
+    select?.addEventListener("change", () => this.choose(chart, select.value));
+    this.hold(chart);
+  }
+
+  /** @param {Chart} chart @param {string} key */
+  choose(chart, key) {
+    const choice = this.charts.get(chart)?.config.choices.find((one) => one.key === key);
+    if (choice === undefined) return;
+    chart.choose(choice);
+    chart.figure.dataset.state = "loading";
+    this.fetch([chart]);
+  }
+
+  /** While the pointer reads a chart, its lines stand still. @param {Chart} chart */
+  hold(chart) {
+    const enter = () => {
+      this.isHeld = true;
+    };
+    const leave = () => {
+      this.isHeld = false;
+      this.tooltip.hide();
+      this.schedule();
+    };
+    chart.mountPoint.addEventListener("pointerenter", enter);
+    chart.mountPoint.addEventListener("pointerleave", leave);
+  }
+
+  watch() {
+    const seen = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: "120px" });
+    const sized = new ResizeObserver(() => {
+      for (const chart of this.charts.keys()) chart.resize();
+      this.schedule(true);
+    });
+    for (const chart of this.charts.keys()) seen.observe(chart.figure);
+    sized.observe(this.root);
+    const themes = onThemeChange(() => {
+      for (const chart of this.charts.keys()) chart.recolour();
+    });
+    const minute = setInterval(() => this.everyMinute(), MINUTE_MS);
+    this.endings.push(() => seen.disconnect(), () => sized.disconnect(), themes, () => clearInterval(minute));
+  }
+
+  /** @param {IntersectionObserverEntry[]} entries */
+  seen(entries) {
+    const fresh = [];
+    for (const chart of this.charts.keys()) {
+      const entry = entries.findLast((one) => one.target === chart.figure);
+      if (entry === undefined) continue;
+      chart.isVisible = entry.isIntersecting;
+      if (entry.isIntersecting && chart.figure.dataset.state === "loading") fresh.push(chart);
+    }
+    if (fresh.length > 0) this.fetch(fresh);
+    this.schedule();
+  }
+
+  // --- data ---------------------------------------------------------------------------------------------------------
+
+  /** Fetch charts; requests of one moment become one. @param {Iterable<Chart>} charts */
+  fetch(charts) {
+    for (const chart of charts) this.wanted.add(chart);
+    clearTimeout(this.fetchTimer);
+    this.fetchTimer = window.setTimeout(() => this.load(), 0);
+  }
+
+  /** Everything on the screen again; what is off it when it comes back. */
+  refetch() {
+    const visible = [];
+    for (const chart of this.charts.keys()) {
+      if (chart.isVisible) visible.push(chart);
+      else chart.figure.dataset.state = "loading";
+    }
+    this.fetch(visible);
+  }
+
+  async load() {
+    const charts = [...this.wanted];
+    if (charts.length === 0) return;
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    const range = this.time.current();
+    const metrics = charts.flatMap((chart) => chart.metrics);
+    const points = pointsFor(range.to - range.from, charts[0].size().width);
+    try {
+      const result = await fetchSeries(this.config.url, metrics, range, points, request.signal);
+      for (const chart of charts) {
+        this.wanted.delete(chart);
+        chart.load(result, this.config.intervalSeconds);
+      }
+      this.fetchedAt = Date.now();
+    } catch (error) {
+      if (request.signal.aborted) return;
+      for (const chart of charts) {
+        this.wanted.delete(chart);
+        if (chart.figure.dataset.state !== "ready") chart.figure.dataset.state = "error";
+      }
+    }
+    this.schedule(true);
+  }
+
+  /**
+   * Take a live frame: readings of GPUs by id, and of the host.
+   * @param {import("../live/protocol.js").LiveData} data
+   */
+  take(data) {
+    if (!this.time.isLiveAppended) return;
+    for (const [id, entry] of Object.entries(data.gpus ?? {})) this.append(`gpu:${id}`, entry, "");
+    for (const [id, entry] of Object.entries(data.host ?? {})) this.append(`server:${id}`, entry, HOST_PREFIX);
+    this.schedule();
+  }
+
+  /** @param {string} subject @param {Record<string, any>} entry @param {string} prefix */
+  append(subject, entry, prefix) {
+    const at = Date.parse(entry.at ?? "") / 1000;
+    if (Number.isNaN(at)) return;
+    for (const chart of this.charts.keys()) {
+      if (chart.figure.dataset.state === "loading") continue;
+      chart.append(subject, at, (metric) => (metric.startsWith(prefix) ? entry[metric.slice(prefix.length)] : undefined));
+    }
+  }
+
+  everyMinute() {
+    if (this.isPaused || !this.time.isSliding || document.hidden) return;
+    const isOld = Date.now() - this.fetchedAt >= REFETCH_MS;
+    if (!this.time.isLiveAppended || isOld) this.refetch();
+  }
+
+  // --- drawing ------------------------------------------------------------------------------------------------------
+
+  /** Draw in the next frame. @param {boolean} [isForced] even without a change, or under the pointer */
+  schedule(isForced = false) {
+    if (!isForced && (this.isHeld || this.isPaused)) return;
+    if (!isForced && this.isCalm && Date.now() - this.drawnAt < CALM_MS) return;
+    this.isForced ||= isForced;
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    this.drawnAt = Date.now();
+    for (const [chart, { table }] of this.charts) {
+      if (table.isOpen) continue;
+      chart.draw(this.isForced || this.time.isSliding);
+      if (chart.isVisible) this.markers.place(chart);
+    }
+    this.isForced = false;
+  }
+
+  window() {
+    return this.time.current();
+  }
+
+  /** @param {Chart} chart @param {number | null} index */
+  pointed(chart, index) {
+    if (chart.mountPoint.matches(":hover")) this.tooltip.show(chart, index);
+  }
+
+  // --- zoom and pause -----------------------------------------------------------------------------------------------
+
+  /** @param {number} from @param {number} to */
+  zoom(from, to) {
+    this.time.zoom(from, to);
+    this.moved();
+  }
+
+  unzoom() {
+    if (this.time.unzoom()) this.moved();
+  }
+
+  moved() {
+    this.root.toggleAttribute("data-zoomed", this.time.zoomed !== null);
+    this.root.dispatchEvent(new CustomEvent("board:moved", { detail: this.time.zoomed }));
+    this.schedule(true);
+    this.refetch();
+  }
+
+  /** @param {boolean} isPaused */
+  pause(isPaused) {
+    this.isPaused = isPaused;
+  }
+
+  /** @param {Set<string>} subjects */
+  hide(subjects) {
+    for (const chart of this.charts.keys()) chart.hide(subjects);
+  }
+
+  /** @param {string | null} subject */
+  focus(subject) {
+    for (const chart of this.charts.keys()) chart.focus(subject);
+  }
+
+  destroy() {
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.fetchTimer);
+    this.request?.abort();
+    for (const end of this.endings) end();
+    for (const [chart, { table }] of this.charts) {
+      table.destroy();
+      chart.unmount();
+    }
+  }
+}

@@ -1,0 +1,99 @@
+// @ts-check
+/** Charts of a page: reads the configuration in the page, follows the live topic, keeps the legend and the address. */
+import { Board } from "../charts/board.js";
+import { live } from "../live.js";
+
+/** @param {HTMLElement} root */
+export function mount(root) {
+  const source = /** @type {HTMLElement} */ (root.querySelector("[data-config]"));
+  const board = new Board(root, JSON.parse(source.textContent ?? "{}"));
+  const endings = [followLive(board), legend(root, board), zoomControls(root, board)];
+  return () => {
+    for (const end of endings) end();
+    board.destroy();
+  };
+}
+
+/** @param {Board} board */
+function followLive(board) {
+  const changed = () => board.pause(live.state.name === "paused");
+  live.addEventListener("state", changed);
+  const end = live.subscribe(board.config.topic, {
+    onSnapshot: (frame) => {
+      if (frame.isResync && board.time.isSliding) board.refetch();
+      board.take(frame.data);
+    },
+    onDelta: (frame) => board.take(frame.data),
+  });
+  const endEvents = live.subscribe("events", { onDelta: (frame) => takeEvents(board, frame.data.events ?? {}) });
+  return () => {
+    live.removeEventListener("state", changed);
+    end();
+    endEvents();
+  };
+}
+
+/**
+ * Events of the page's subjects become markers while the page is open. The label is the kind until the page is loaded
+ * again, with the sentence that the server writes.
+ * @param {Board} board
+ * @param {Record<string, any>} events
+ */
+function takeEvents(board, events) {
+  for (const [id, event] of Object.entries(events)) {
+    if (`server.${event.server_id}` !== board.config.topic && `gpu.${event.subject_id}` !== board.config.topic) continue;
+    board.markers.add({
+      id,
+      at: Date.parse(event.at) / 1000,
+      severity: event.severity,
+      label: event.sentence ?? `${event.subject_name}: ${event.kind}`,
+      href: `/events/?server=${event.server_id}`,
+    });
+  }
+  board.schedule(true);
+}
+
+/** @param {HTMLElement} root @param {Board} board */
+function legend(root, board) {
+  const buttons = /** @type {HTMLElement[]} */ ([...root.querySelectorAll("[data-legend]")]);
+  /** @type {Set<string>} */
+  const hidden = new Set();
+  for (const button of buttons) {
+    const subject = button.dataset.legend ?? "";
+    button.addEventListener("click", () => {
+      if (!hidden.delete(subject)) hidden.add(subject);
+      button.setAttribute("aria-pressed", String(!hidden.has(subject)));
+      board.hide(hidden);
+    });
+    button.addEventListener("pointerenter", () => board.focus(subject));
+    button.addEventListener("pointerleave", () => board.focus(null));
+    button.addEventListener("focus", () => board.focus(subject));
+    button.addEventListener("blur", () => board.focus(null));
+  }
+  return () => {};
+}
+
+/** The zoom stands in the address, so that what is seen can be sent. @param {HTMLElement} root @param {Board} board */
+function zoomControls(root, board) {
+  const reset = root.querySelector("[data-zoom-reset]");
+  const clicked = () => board.unzoom();
+  const moved = (/** @type {Event} */ event) => {
+    const zoomed = /** @type {CustomEvent} */ (event).detail;
+    const url = new URL(location.href);
+    if (zoomed === null) {
+      url.search = board.root.dataset.search ?? "";
+    } else {
+      url.searchParams.delete("range");
+      url.searchParams.set("from", new Date(zoomed.from * 1000).toISOString());
+      url.searchParams.set("to", new Date(zoomed.to * 1000).toISOString());
+    }
+    history.replaceState(history.state, "", url);
+  };
+  root.dataset.search = location.search;
+  reset?.addEventListener("click", clicked);
+  root.addEventListener("board:moved", moved);
+  return () => {
+    reset?.removeEventListener("click", clicked);
+    root.removeEventListener("board:moved", moved);
+  };
+}
