@@ -8,6 +8,7 @@ from panel.accounts.views import LogInView, log_out
 urlpatterns: list[URLPattern | URLResolver] = [
     path("login/", LogInView.as_view(), name="login"),
     path("logout/", log_out, name="logout"),
+    path("", include("fleet.urls")),
     path("api/v1/", include("panel.api")),
     path("api/schema/", SchemaView.as_view(), name="api-schema"),
     path("api/docs/", DocsView.as_view(), name="api-docs"),
