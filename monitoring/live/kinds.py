@@ -1,5 +1,6 @@
 """The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `events`."""
 
+from collections import defaultdict
 from typing import Any
 
 from fleet import selectors as fleet
@@ -48,8 +49,11 @@ def fleet_snapshot(_identifier: int) -> LiveData:
     """Return every server that is not retired and every GPU of theirs, with the few numbers that lists show."""
     servers = list(Server.objects.filter(retired_at=None).select_related("agent"))
     gpus = list(Gpu.objects.filter(server__retired_at=None, removed_at=None))
+    cards: defaultdict[int, list[Gpu]] = defaultdict(list)
+    for gpu in gpus:
+        cards[gpu.server_id].append(gpu)
     return {
-        "servers": {str(server.pk): fleet.server_live(server) for server in servers},
+        "servers": {str(server.pk): fleet.server_live(server, gpus=cards[server.pk]) for server in servers},
         "gpus": _gpu_entries(gpus, gpu_summary),
     }
 
@@ -62,7 +66,7 @@ def server_snapshot(identifier: int) -> LiveData:
     gpus = list(Gpu.objects.filter(server=server, removed_at=None))
     host = latest_for_servers(server_ids=[server.pk]).get(server.pk)
     return {
-        "server": {str(server.pk): fleet.server_live(server)},
+        "server": {str(server.pk): fleet.server_live(server, gpus=gpus)},
         "gpus": _gpu_entries(gpus, gpu_entry),
         "host": {str(server.pk): host_entry(host)} if host is not None else {},
     }
