@@ -13,6 +13,7 @@ from panel.settings.storage import *  # noqa: F403  # the same names, kept besid
 
 DEBUG = env.bool("FLEETDECK_DEBUG", default=False)
 SECRET_KEY = secret_key()
+ENCRYPTION_KEYS = env.str("FLEETDECK_ENCRYPTION_KEYS", default="")  # else <data>/encryption-keys
 HOST = env.str("FLEETDECK_HOST", default="127.0.0.1")
 PORT = env.int("FLEETDECK_PORT", default=8000)
 PUBLIC_URL = env.str("FLEETDECK_PUBLIC_URL", default=f"http://{HOST if HOST != '0.0.0.0' else '127.0.0.1'}:{PORT}")  # noqa: S104
@@ -51,6 +52,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "panel.core.middleware.RequestIdMiddleware",
+    "panel.health.middleware.health_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -65,6 +67,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "frontend.middleware.PreferencesMiddleware",
 ]
 
 ROOT_URLCONF = "panel.urls"
@@ -81,14 +84,17 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "frontend.context.shell",
             ],
         },
     },
 ]
 
+_database: dict[str, Any] = env.db_url_config(DATABASE_URL)
 DATABASES: dict[str, Any] = {
     "default": {
-        **env.db_url_config(DATABASE_URL),
+        **_database,
+        "OPTIONS": {"connect_timeout": 5, **_database.get("OPTIONS", {})},
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
@@ -163,6 +169,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
 BEHIND_PROXY = env.bool("FLEETDECK_BEHIND_PROXY", default=False)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+CSRF_FAILURE_VIEW = "frontend.views.errors.csrf_failure"
+MESSAGE_TAGS = {10: "info", 20: "info", 25: "ok", 30: "warning", 40: "critical"}  # the tones of frontend.status
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
