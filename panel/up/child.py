@@ -1,0 +1,176 @@
+"""One supervised process: started, its output named and kept, started again with back-off when it ends, stopped in time."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from panel.up.account import Account
+from panel.up.output import Output, shown
+
+LAUNCH: Final = Path(__file__).with_name("launch.py")
+FIRST_DELAY_SECONDS: Final = 1.0
+LONGEST_DELAY_SECONDS: Final = 30.0
+STEADY_SECONDS: Final = 60.0
+LONGEST_LINE_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSpec:
+    """What to run and how to end it. `is_shown` says which lines go to the terminal as well as to the log file.
+
+    stop_signal: asks it to finish. stop_seconds: how long it may take. death_signal: from the kernel, when the
+    supervisor itself was killed. account: the user to run as, when not our own.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_seconds: float = 10.0
+    death_signal: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    is_shown: Callable[[str], bool] = shown
+
+
+def next_delay(previous: float, *, ran_seconds: float) -> float:
+    """Return how long to wait before the next start: 1, 2, 4 … 30 s, from the beginning after a steady minute."""
+    if ran_seconds >= STEADY_SECONDS or previous == 0:
+        return FIRST_DELAY_SECONDS
+    return min(previous * 2, LONGEST_DELAY_SECONDS)
+
+
+def ending(code: int) -> str:
+    """Say how a process ended."""
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"
+
+
+def kill_group(leader: int) -> None:
+    """End a child and whatever it started, at once."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+async def spawn(spec: ChildSpec) -> asyncio.subprocess.Process:
+    """Start the process in a session of its own: Ctrl-C at the terminal reaches the supervisor, which ends them in order."""
+    account = f"{spec.account.uid}:{spec.account.gid}" if spec.account else "-"
+    return await asyncio.create_subprocess_exec(
+        *(
+            sys.executable,
+            "-I",
+            "-S",
+            str(LAUNCH),
+            str(os.getpid()),
+            str(int(spec.death_signal)),
+            account,
+            *spec.command,
+        ),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+        cwd=spec.directory,
+        env=dict(spec.environment),
+        limit=LONGEST_LINE_BYTES,
+    )
+
+
+async def copy_lines(stream: asyncio.StreamReader, line: Callable[[str], None]) -> None:
+    """Hand every line of `stream` to `line`; a line that never ends is cut."""
+    while True:
+        try:
+            raw = await stream.readuntil(b"\n")
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                line(error.partial.decode(errors="replace"))
+            return
+        except asyncio.LimitOverrunError as error:
+            raw = await stream.read(error.consumed)
+        line(raw.decode(errors="replace").rstrip("\r\n"))
+
+
+async def attend(process: asyncio.subprocess.Process, line: Callable[[str], None]) -> int:
+    """Copy the output until the process has ended, end what it left behind, and return its exit code."""
+    copying = asyncio.create_task(copy_lines(cast("asyncio.StreamReader", process.stdout), line))
+    try:
+        code = await process.wait()
+    finally:
+        kill_group(process.pid)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(copying, 2.0)
+    return code
+
+
+class Child:
+    """A process that should run until it is told to stop."""
+
+    def __init__(
+        self, spec: ChildSpec, output: Output, *, say: Callable[[str], None], started: Callable[[], None]
+    ) -> None:
+        self.spec = spec
+        self.restarts = 0
+        self.last_line = ""
+        self._output = output
+        self._say = say
+        self._started = started
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+        self._task = asyncio.create_task(self._keep(), name=spec.name)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id while it runs."""
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    def _line(self, text: str) -> None:
+        if text.strip():
+            self.last_line = text.strip()
+        self._output.line(text)
+
+    async def _keep(self) -> None:
+        delay = 0.0
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            self._process = await spawn(self.spec)
+            self._started()
+            code = await attend(self._process, self._line)
+            if self._stopping.is_set():
+                return
+            ran = time.monotonic() - began
+            delay = next_delay(delay, ran_seconds=ran)
+            self.restarts += 1
+            name, pid = self.spec.name, self._process.pid
+            self._say(f"{name} (process {pid}) {ending(code)} after {ran:.0f} s; starting it again in {delay:.0f} s")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay)
+
+    async def stop(self) -> None:
+        """Ask the process to end, kill it when it takes longer than it may, and return when it is gone."""
+        self._stopping.set()
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, self.spec.stop_signal)
+            done, _ = await asyncio.wait({self._task}, timeout=self.spec.stop_seconds)
+            if not done:
+                self._say(f"{self.spec.name} did not end within {self.spec.stop_seconds:.0f} s and is killed")
+                self.kill()
+        await self._task
+        self._output.close()
+
+    def kill(self) -> None:
+        """End it at once, with all that it started."""
+        self._stopping.set()
+        if self.pid is not None:
+            kill_group(self.pid)
