@@ -108,6 +108,21 @@ class Device:
                 reading.since_ns = time.monotonic_ns()
                 reading.rate_per_second = rate
 
+    def update(self, values: Mapping[str, float], rates_per_second: Mapping[str, float] | None = None) -> None:
+        """Move readings on without touching what they answer: an error stays one, what a card lacks stays lacking.
+
+        rates_per_second: counters, which grow from their present value at so much a second from now on.
+        """
+        with self.host.edit():
+            for name, value in values.items():
+                self._reading(name).value = round(value)
+            for name, rate in (rates_per_second or {}).items():
+                reading = self._reading(name)
+                now = time.monotonic_ns()
+                reading.value += round(reading.rate_per_second * (now - reading.since_ns) / 1e9)
+                reading.since_ns = now
+                reading.rate_per_second = rate
+
     def fail(self, name: str, code: int = pynvml.NVML_ERROR_NOT_SUPPORTED) -> None:
         """Let the calls for one reading answer an error code of pynvml; its value comes back with `heal`."""
         with self.host.edit():
@@ -165,6 +180,16 @@ class Card(Device):
         """Let every call on this card answer that it is lost (or another code: RESET_REQUIRED, UNKNOWN …)."""
         with self.host.edit():
             self._layout.code = code
+
+    @property
+    def is_lost(self) -> bool:
+        """Return whether calls on this card fail because it is lost or taken out."""
+        return bool(self._layout.code or self._layout.removed)
+
+    @property
+    def is_removed(self) -> bool:
+        """Return whether the card was taken off the bus."""
+        return bool(self._layout.removed)
 
     def recover(self) -> None:
         """Answer again: undo lose, remove, hang and refuse."""

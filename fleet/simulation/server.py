@@ -1,0 +1,163 @@
+"""One simulated server: its file, its cards and their work, moved on second by second."""
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fleet.simulation.faults import FallingCard
+from fleet.simulation.load import Demand, Idle, Inference, Load, Parked, Training, Video, clamp
+from fleet.simulation.nvml import Card, Instance, Process, SimulatedHost
+from fleet.simulation.physics import CardModel
+from fleet.simulation.plan import CardPlan, InstancePlan, LoadKind, ServerPlan
+
+MIB: Final = 1 << 20
+FIRST_PID: Final = 4_200_000  # above Linux's highest, so that no process of this machine is taken for a simulated one
+WARM_UP_SECONDS: Final = 240
+WARM_UP_STEP: Final = 4.0
+MIG_SLICES: Final = 7
+
+
+@dataclass(slots=True)
+class InstanceRunner:
+    """A MIG instance and its work."""
+
+    instance: Instance
+    plan: InstancePlan
+    load: Load
+    pid: int
+
+    def step(self, now: float, seconds: float) -> Demand:
+        """Move the instance's memory and process; return its demand, for the card's power."""
+        demand = self.load.step(now, seconds)
+        used = round(demand.memory * self.plan.memory_mib) * MIB
+        self.instance.update({"memory_used_bytes": used})
+        self.instance.set_processes(processes(self.plan.process, self.pid, demand, used))
+        return demand
+
+
+class CardRunner:
+    """A card, what it does and what happens to it."""
+
+    def __init__(
+        self, card: Card, plan: CardPlan, rng: np.random.Generator, *, pid: int, utc_offset_hours: float, now: float
+    ) -> None:
+        self.card = card
+        self.plan = plan
+        self.pid = pid
+        self.load = make_load(plan.load, rng, job=plan.job, utc_offset_hours=utc_offset_hours)
+        self.model = CardModel(card, plan.profile, rng, cooling=plan.cooling, ambient=float(rng.uniform(-2, 3)))
+        self.falling = (
+            FallingCard(card, rng, every_seconds=plan.lost_every_seconds, now=now) if plan.lost_every_seconds else None
+        )
+        card.update(plan.readings)
+        self.instances = self._divide(rng, utc_offset_hours) if plan.instances else []
+
+    def _divide(self, rng: np.random.Generator, utc_offset_hours: float) -> list[InstanceRunner]:
+        instances = self.card.divide(
+            {
+                "profile": plan.profile,
+                "memory_mib": plan.memory_mib,
+                "streaming_multiprocessors": plan.streaming_multiprocessors,
+                "slices": plan.slices,
+            }
+            for plan in self.plan.instances
+        )
+        return [
+            InstanceRunner(
+                instance, plan, make_load(plan.load, rng, utc_offset_hours=utc_offset_hours), self.pid + number
+            )
+            for number, (instance, plan) in enumerate(zip(instances, self.plan.instances, strict=True), start=1)
+        ]
+
+    def step(self, now: float, seconds: float) -> None:
+        """Go on by so many seconds."""
+        if self.falling and self.falling.step(now):
+            self.model.reset()
+        demand = self._divided_demand(now, seconds) if self.instances else self.load.step(now, seconds)
+        if self.falling and self.falling.has_fallen:
+            demand = Demand()
+        self.model.step(demand, seconds)
+        if not self.instances:
+            used = self.card.get("memory_used_bytes") or 0
+            hidden = self.plan.is_process_memory_hidden
+            self.card.set_processes(processes(self.plan.process, self.pid, demand, None if hidden else used))
+
+    def _divided_demand(self, now: float, seconds: float) -> Demand:
+        """Add up the instances: what the card does as a whole, though the driver does not tell its utilisation."""
+        parts = [(runner.plan, runner.step(now, seconds)) for runner in self.instances]
+        memory = sum(part.memory * plan.memory_mib for plan, part in parts) / self.plan.profile.memory_mib
+        return Demand(
+            utilization=clamp(sum(part.utilization * plan.slices for plan, part in parts) / MIG_SLICES),
+            intensity=max(part.intensity for _plan, part in parts),
+            memory=clamp(memory),
+            has_context=any(part.has_context for _plan, part in parts),
+        )
+
+
+class SimulatedServer:
+    """A server of a plan. The same seed, plan and clock give the same readings."""
+
+    def __init__(self, plan: ServerPlan, directory: Path, *, seed: int, now: float) -> None:
+        self.plan = plan
+        self.host = SimulatedHost.create(
+            directory / f"{plan.name}.nvml",
+            driver_version=plan.driver_version,
+            nvml_version=f"{plan.cuda_version // 1000}.{plan.driver_version}",
+            cuda_version=plan.cuda_version,
+        )
+        self.runners = [self._runner(number, card, seed, now) for number, card in enumerate(plan.cards)]
+        start = now - WARM_UP_SECONDS
+        for number in range(int(WARM_UP_SECONDS / WARM_UP_STEP)):
+            self.step(start + number * WARM_UP_STEP, WARM_UP_STEP)
+
+    def _runner(self, number: int, plan: CardPlan, seed: int, now: float) -> CardRunner:
+        name = zlib.crc32(self.plan.name.encode())
+        return CardRunner(
+            self.host.add_card(plan.profile),
+            plan,
+            np.random.default_rng([seed, name, number]),
+            pid=FIRST_PID + name % 10_000 * 100 + number * 10,
+            utc_offset_hours=self.plan.utc_offset_hours,
+            now=now,
+        )
+
+    def step(self, now: float, seconds: float) -> None:
+        """Go on by so many seconds; readers see the whole server move at once."""
+        with self.host.edit():
+            for runner in self.runners:
+                runner.step(now, seconds)
+
+
+def make_load(kind: LoadKind, rng: np.random.Generator, *, job: int = 0, utc_offset_hours: float = 0.0) -> Load:
+    """Return the work of one card."""
+    if kind == "training":
+        return Training(rng, job=job)
+    if kind == "inference":
+        peak = float(rng.uniform(3, 9))
+        return Inference(rng, utc_offset_hours=utc_offset_hours, peak_requests_per_second=peak)
+    if kind == "video":
+        return Video(rng)
+    if kind == "parked":
+        return Parked(memory=float(rng.uniform(0.8, 0.92)))
+    return Parked(probe_every_seconds=300) if kind == "standby" else Idle()
+
+
+def processes(name: str, pid: int, demand: Demand, memory_bytes: int | None) -> list[Process]:
+    """Return the process that does this work: none without a context; memory None where the driver hides it."""
+    if not name or not demand.has_context:
+        return []
+    held = None if memory_bytes is None else max(0, memory_bytes - 20 * MIB)
+    return [
+        Process(
+            pid=pid,
+            name=name,
+            memory_bytes=held,
+            sm_percent=round(100 * demand.utilization),
+            memory_percent=round(100 * demand.utilization * demand.intensity),
+            encoder_percent=round(100 * demand.encoder),
+            decoder_percent=round(100 * demand.decoder),
+        )
+    ]
