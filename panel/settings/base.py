@@ -13,7 +13,8 @@ from panel.settings.storage import *  # noqa: F403  # the same names, kept besid
 
 DEBUG = env.bool("FLEETDECK_DEBUG", default=False)
 SECRET_KEY = secret_key()
-ENCRYPTION_KEYS = env.str("FLEETDECK_ENCRYPTION_KEYS", default="")  # else <data>/encryption-keys
+ENCRYPTION_KEYS = env.str("FLEETDECK_ENCRYPTION_KEYS", default="")
+ENCRYPTION_KEY_FILE = DATA_DIR / "encryption-keys"  # used, and made, when the environment holds none
 HOST = env.str("FLEETDECK_HOST", default="127.0.0.1")
 PORT = env.int("FLEETDECK_PORT", default=8000)
 PUBLIC_URL = env.str("FLEETDECK_PUBLIC_URL", default=f"http://{HOST if HOST != '0.0.0.0' else '127.0.0.1'}:{PORT}")  # noqa: S104
