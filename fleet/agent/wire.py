@@ -41,7 +41,7 @@ DRIVER_STATES: Final = (
 # Why a reading or a card is missing.
 REASONS: Final = (
     "not_supported", "no_permission", "gpu_lost", "reset_required", "not_answering", "handle_refused", "mig_mode",
-    "unknown_error", "insufficient_power", "function_not_found",
+    "unknown_error", "insufficient_power", "function_not_found", "driver_unavailable",
 )
 
 Text = Annotated[str, Meta(max_length=500)]
