@@ -12,4 +12,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("panel.api")),
     path("api/schema/", SchemaView.as_view(), name="api-schema"),
     path("api/docs/", DocsView.as_view(), name="api-docs"),
+    path("", include("frontend.urls")),
 ]
+
+handler400 = "frontend.views.errors.bad_request"
+handler403 = "frontend.views.errors.permission_denied"
+handler404 = "frontend.views.errors.not_found"
+handler500 = "frontend.views.errors.server_error"

@@ -1,0 +1,92 @@
+"""What the search over everything finds: servers, GPUs by UUID or model, and pages."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from fleet.models import Gpu, Server
+from panel.accounts.capabilities import Capability, has_capability
+
+LIMIT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line of the results. kind: server, gpu or page; icon of the sprite; detail: what tells it from its likes."""
+
+    kind: str
+    icon: str
+    label: str
+    detail: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A page that the search knows, with words by which people look for it."""
+
+    url_name: str
+    icon: str
+    label: Promise
+    words: str
+    capability: Capability
+
+
+PAGES: Final = (
+    Target("overview", "overview", gettext_lazy("Overview"), "overview home start 总览", Capability.FLEET_VIEW),
+    Target("fleet", "fleet", gettext_lazy("Fleet"), "fleet servers gpus nodes 机群 节点", Capability.FLEET_VIEW),
+    Target("join", "terminal", gettext_lazy("Join a machine"), "join add server machine agent install 接入", Capability.JOIN_TOKENS_MANAGE),
+    Target("events", "events", gettext_lazy("Events"), "events audit log history xid 事件", Capability.EVENTS_VIEW),
+    Target("settings", "settings", gettext_lazy("Your settings"), "settings profile language zone theme password 设置", Capability.PROFILE_EDIT),
+    Target("settings-users", "users", gettext_lazy("Users"), "users people roles 用户", Capability.USERS_MANAGE),
+    Target("settings-tokens", "key", gettext_lazy("API tokens"), "api tokens keys 令牌", Capability.TOKENS_OWN),
+    Target("settings-sessions", "screen", gettext_lazy("Sessions"), "sessions log out devices 会话", Capability.PROFILE_EDIT),
+    Target("settings-installation", "info", gettext_lazy("Installation"), "installation public url mirror version", Capability.HEALTH_VIEW),
+    Target("self-health", "health", gettext_lazy("Self-health"), "self-health status checks 自检", Capability.HEALTH_VIEW),
+)
+
+
+def search(*, text: str, role: str) -> list[Hit]:
+    """Return what matches, best first: pages when nothing is typed, then servers, GPUs and pages. Two queries at most."""
+    wanted = text.strip()[:100]
+    pages = _pages(wanted, role)
+    if not wanted or not has_capability(role, Capability.FLEET_VIEW):
+        return pages
+    return [*_servers(wanted), *_gpus(wanted), *pages]
+
+
+def _pages(text: str, role: str) -> list[Hit]:
+    found = []
+    for target in PAGES:
+        is_meant = text.casefold() in f"{target.label} {target.words}".casefold()
+        if is_meant and has_capability(role, target.capability):
+            found.append(Hit("page", target.icon, str(target.label), _("Page"), reverse(target.url_name)))
+    return found
+
+
+def _servers(text: str) -> list[Hit]:
+    rows = Server.objects.filter(retired_at=None).filter(
+        Q(name__icontains=text) | Q(provider__icontains=text) | Q(region__icontains=text)
+    )
+    return [
+        Hit("server", "fleet", row.name, " · ".join(filter(None, [row.provider, row.region])), reverse("server", args=[row.pk]))
+        for row in rows.only("id", "name", "provider", "region").order_by("name")[:LIMIT]
+    ]
+
+
+def _gpus(text: str) -> list[Hit]:
+    rows = Gpu.objects.filter(removed_at=None, server__retired_at=None).filter(
+        Q(uuid__icontains=text) | Q(name__icontains=text)
+    )
+    found = rows.select_related("server").only("id", "uuid", "name", "index", "server__name").order_by("server__name", "index", "id")
+    return [_gpu(row) for row in found[:LIMIT]]
+
+
+def _gpu(row: Gpu) -> Hit:
+    where = row.server.name if row.index is None else f"{row.server.name} #{row.index}"
+    return Hit("gpu", "gpu", row.name or row.uuid, f"{where} · {row.uuid}", reverse("gpu", args=[row.pk]))

@@ -1,0 +1,18 @@
+// @ts-check
+/**
+ * Every behaviour by the name that templates use in `data-module`. Literal import paths, so that collectstatic can give
+ * each file a hashed name. A module is loaded when a page first has an element that wants it.
+ *
+ * @typedef {{ mount: (el: HTMLElement) => (() => void) | void }} Behaviour
+ * @type {Record<string, () => Promise<Behaviour>>}
+ */
+export const registry = {
+  copy: () => import("./modules/copy.js"),
+  dialog: () => import("./modules/dialog.js"),
+  livestate: () => import("./modules/livestate.js"),
+  palette: () => import("./modules/palette.js"),
+  rail: () => import("./modules/rail.js"),
+  theme: () => import("./modules/theme.js"),
+  toasts: () => import("./modules/toasts.js"),
+  typename: () => import("./modules/typename.js"),
+};

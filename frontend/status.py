@@ -1,0 +1,40 @@
+"""Which of the visual states (shape + colour) stands for a state of the domain."""
+
+from typing import Final
+
+TONES: Final = ("ok", "warning", "critical", "progress", "unknown", "silenced", "info")
+
+# Keyed by the stored value: servers, GPU health, GPUs, drivers and severities use one vocabulary, so that a word never
+# has two shapes. An agent that is silent is a warning, not a failure: the machine may well be serving.
+STATE_TONES: Final = {
+    "pending": "progress",
+    "joining": "progress",
+    "ready": "ok",
+    "degraded": "warning",
+    "not_reporting": "warning",
+    "unreachable": "critical",
+    "draining": "progress",
+    "maintenance": "silenced",
+    "retired": "silenced",
+    "healthy": "ok",
+    "warning": "warning",
+    "failed": "critical",
+    "unknown": "unknown",
+    "ok": "ok",
+    "lost": "critical",
+    "missing": "critical",
+    "no_gpu": "warning",
+    "no_library": "critical",
+    "not_loaded": "critical",
+    "version_mismatch": "critical",
+    "no_permission": "warning",
+    "not_answering": "critical",
+    "error": "critical",
+    "info": "info",
+    "critical": "critical",
+}
+
+
+def tone_of(state: object) -> str:
+    """Return the tone of a state's stored value; a state that nobody listed is unknown, never fine."""
+    return STATE_TONES.get(str(state), "unknown")

@@ -1,0 +1,1 @@
+"""The settings: one's own, and for admins those of everybody."""
