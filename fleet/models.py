@@ -11,6 +11,7 @@ class Server(models.Model):
     """A machine that reports. Identity is its row and its agent's token, never an IP address.
 
     facts: what the agent told of the host (fleet.agent.wire.HostFacts). `version` guards state changes.
+    driver_library_version: of the user-space library; differs from driver_version on a version mismatch.
     """
 
     name = models.CharField(max_length=100)
@@ -22,6 +23,7 @@ class Server(models.Model):
     driver_state = models.CharField(max_length=20, choices=DriverState.choices, default=DriverState.UNKNOWN)
     driver_detail = models.CharField(max_length=500, blank=True, default="")
     driver_version = models.CharField(max_length=64, blank=True, default="")
+    driver_library_version = models.CharField(max_length=64, blank=True, default="")
     cuda_version = models.CharField(max_length=32, blank=True, default="")
     driver_since = models.DateTimeField(null=True)
     provider = models.CharField(max_length=64, blank=True, default="")
@@ -113,6 +115,7 @@ class Gpu(models.Model):
 
     The key is (server, uuid): an agent can claim any UUID, so it may only ever touch its own rows. The history of a UUID
     is the union over servers. `id` is the subject id of its samples.
+    reported_state, reported_reason: what the agent said last, kept while the server is silent and `state` is unknown.
     facts: fleet.agent.wire.GpuFacts; health: GpuHealth of the slow tier; unsupported: {reading: reason}.
     """
 
@@ -126,6 +129,8 @@ class Gpu(models.Model):
     state_reason = models.CharField(max_length=64, blank=True, default="")
     state_changed_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=0)
+    reported_state = models.CharField(max_length=16, choices=GpuState.choices, default=GpuState.UNKNOWN)
+    reported_reason = models.CharField(max_length=64, blank=True, default="")
     memory_total_bytes = models.BigIntegerField(null=True)
     power_limit_watts = models.FloatField(null=True)
     pci_bus_id = models.CharField(max_length=32, blank=True, default="")
@@ -144,6 +149,7 @@ class Gpu(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["server", "uuid"], name="gpu_unique_on_server"),
             models.CheckConstraint(condition=models.Q(state__in=GpuState.values), name="gpu_state_known"),
+            models.CheckConstraint(condition=models.Q(reported_state__in=GpuState.values), name="gpu_reported_known"),
         ]
 
     def __str__(self) -> str:
@@ -176,15 +182,21 @@ class GpuFault(models.Model):
 
 
 class FaultSighting(models.Model):
-    """One sighting already counted, so that a repeated report or the second source does not count it again."""
+    """What was counted of one card, code and second, so that a repeat or the second source is not counted again.
+
+    key: `<card>:<kind>:<code>:<second of the agent's clock>`. count: the most that any one source told of it.
+    """
 
     fault = models.ForeignKey(GpuFault, on_delete=models.CASCADE, related_name="sightings")
     key = models.CharField(max_length=120)
     server = models.ForeignKey(Server, on_delete=models.CASCADE)
     at = models.DateTimeField(db_index=True)
+    received_at = models.DateTimeField()
+    count = models.PositiveIntegerField(default=1)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["server", "key"], name="faultsighting_unique")]
+        indexes = [models.Index(fields=["server", "received_at"], name="faultsighting_rate")]
 
     def __str__(self) -> str:
         return self.key

@@ -1,0 +1,77 @@
+"""Agents: who one is, what it should do, and how it leaves."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from fleet.agent import wire
+from fleet.enums import ServerState
+from fleet.models import Agent
+from fleet.services.servers import server_end
+from panel.accounts.audit import Actor, audit
+from panel.core import tokens
+from panel.core.clock import now
+from panel.core.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class AgentIdentity:
+    """An agent that proved who it is. assignments_version changes when it should fetch its assignments."""
+
+    agent_id: int
+    server_id: int
+    server_name: str
+    server_state: ServerState
+    sample_interval_seconds: float
+    report_interval_seconds: float
+    assignments_version: int
+
+
+def agent_authenticate(*, token: str) -> AgentIdentity | None:
+    """Return who presents this agent token; None when it is unknown, revoked, or its server is retired. One query."""
+    prefix = tokens.parse(token, kind=tokens.AGENT_TOKEN)
+    if prefix is None:
+        return None
+    agent = Agent.objects.select_related("server").filter(token_prefix=prefix, revoked_at=None).first()
+    if agent is None or agent.server.state == ServerState.RETIRED or not tokens.matches(token, agent.token_hash):
+        return None
+    return AgentIdentity(
+        agent_id=agent.pk,
+        server_id=agent.server_id,
+        server_name=agent.server.name,
+        server_state=ServerState(agent.server.state),
+        sample_interval_seconds=agent.sample_interval_seconds,
+        report_interval_seconds=agent.report_interval_seconds,
+        assignments_version=agent.assignments_version,
+    )
+
+
+def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
+    """Return what should be so on this agent's machine."""
+    return wire.Assignments(
+        version=identity.assignments_version,
+        sample_interval_seconds=identity.sample_interval_seconds,
+        report_interval_seconds=identity.report_interval_seconds,
+    )
+
+
+def agent_leave(*, agent_id: int, address: str | None) -> None:
+    """The agent says goodbye: its token ends and its server is retired, its history kept. Raises NotFound."""
+    with transaction.atomic():
+        agent = Agent.objects.select_related("server").select_for_update(of=("self",)).filter(pk=agent_id).first()
+        if agent is None:
+            raise NotFound(_("There is no such agent."))
+        actor = Actor(kind="agent", id=agent.pk, name=f"agent of {agent.server.name}", address=address)
+        server_end(server_id=agent.server_id, reason="left", actor=actor)
+
+
+def agent_revoke(*, agent: Agent, actor: Actor, reason: str = "") -> Agent:
+    """End an agent's token: its reports are refused from now on. The server stays and falls silent until it is rejoined."""
+    with transaction.atomic():
+        agent = Agent.objects.select_related("server").select_for_update(of=("self",)).get(pk=agent.pk)
+        if agent.revoked_at is None:
+            agent.revoked_at = now()
+            agent.save(update_fields=["revoked_at"])
+            audit(actor=actor, action="agent.revoke", target=agent, target_name=agent.server.name, reason=reason)
+    return agent

@@ -1,0 +1,58 @@
+"""What the pages hear after a commit: the static part of servers and cards, and the steps of a join."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from fleet.models import Gpu, JoinToken, Server
+from fleet.selectors.live import gpu_live, iso, join_live, server_live
+from panel.core.live import publish
+
+
+def tell_servers(servers: Sequence[tuple[Server, Iterable[Gpu], Sequence[Gpu]]]) -> None:
+    """Publish once the transaction commits; each entry: a server, all its cards, and those that changed."""
+
+    def send() -> None:
+        fleet: dict[str, dict[str, Any]] = {"servers": {}, "gpus": {}}
+        for server, gpus, changed in servers:
+            facts = server_live(server, gpus=gpus)
+            cards = {str(gpu.pk): gpu_live(gpu) for gpu in changed}
+            fleet["servers"][str(server.pk)] = facts
+            fleet["gpus"].update(cards)
+            publish(f"server.{server.pk}", {"server": {str(server.pk): facts}, "gpus": cards})
+            for gpu_id, card in cards.items():
+                publish(f"gpu.{gpu_id}", {"gpus": {gpu_id: card}})
+        publish("fleet", {section: entries for section, entries in fleet.items() if entries})
+
+    transaction.on_commit(send)
+
+
+def tell_server(server: Server, *, gpus: Iterable[Gpu], changed: Sequence[Gpu] = ()) -> None:
+    """Publish one server; see `tell_servers`."""
+    tell_servers([(server, gpus, changed)])
+
+
+def tell_processes(server_id: int, gpus: Sequence[Gpu]) -> None:
+    """Publish the process lists just read, to the pages of the server and of each card."""
+    lists = {
+        str(gpu.pk): {
+            "at": iso(gpu.processes_at),
+            "visibility": gpu.processes_visibility,
+            "processes": gpu.processes,
+        }
+        for gpu in gpus
+    }
+
+    def send() -> None:
+        publish(f"server.{server_id}", {"processes": lists})
+        for gpu_id, entry in lists.items():
+            publish(f"gpu.{gpu_id}", {"processes": {gpu_id: entry}})
+
+    if lists:
+        transaction.on_commit(send)
+
+
+def tell_join(token: JoinToken) -> None:
+    """Publish the steps of a join, as they stand when the transaction commits."""
+    transaction.on_commit(lambda: publish(f"join.{token.pk}", {"join": {str(token.pk): join_live(token)}}))
