@@ -1,16 +1,24 @@
 """App configuration of monitoring."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def _make_partitions(**_arguments: Any) -> None:
+    """A migrated database takes samples at once, before the first run of the job that makes partitions."""
+    from monitoring.services import sample_partitions_make
+
+    sample_partitions_make()
 
 
 class MonitoringConfig(AppConfig):
-    """Registers the live topics of the fleet when Django is ready."""
+    """See the package's docstring."""
 
     name = "monitoring"
     label = "monitoring"
 
     def ready(self) -> None:
-        """Fill the registry of live topics."""
-        from monitoring.live.kinds import register_all
-
-        register_all()
+        """Make partitions after every migrate."""
+        post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from math import isnan
 
 import numpy as np
 
@@ -43,9 +44,11 @@ def _latest(kind: SubjectKind, subject_ids: Collection[int]) -> dict[int, Latest
     }
 
 
-def values_by_name(kind: SubjectKind, packed: bytes) -> dict[str, float | None]:
+def values_by_name(kind: SubjectKind, packed: bytes | memoryview) -> dict[str, float | None]:
     """Return stored values by metric; a metric that was added to the catalogue since is None."""
-    numbers: list[float] = np.frombuffer(packed, dtype="<f4").tolist()
-    values: dict[str, float | None] = dict.fromkeys(kind.columns)
-    values.update((name, number if number == number else None) for name, number in zip(kind.columns, numbers, strict=False))  # noqa: PLR0124 - NaN
-    return values
+    return dict.fromkeys(kind.columns) | named(kind, np.frombuffer(packed, dtype="<f4").tolist())
+
+
+def named(kind: SubjectKind, numbers: list[float]) -> dict[str, float | None]:
+    """Return one row of the catalogue by metric, None for NaN."""
+    return {name: None if isnan(number) else number for name, number in zip(kind.columns, numbers, strict=False)}

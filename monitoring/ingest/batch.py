@@ -1,0 +1,124 @@
+"""A checked report on its way to the store, and many of them laid side by side as arrays."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fleet.services.agents import AgentIdentity
+from monitoring.ingest.body import HOST_FIELDS, SAMPLE_FIELDS, Row
+from monitoring.ingest.clock import SampleClock
+from monitoring.ingest.derive import gpu_metrics, host_metrics
+from monitoring.store.tables import GPU, SubjectKind
+
+_WALL: Final = 0
+_MONOTONIC: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The readings of one subject in one report, oldest first. has_previous: the first only serves rates."""
+
+    subject_id: int
+    rows: list[Row]
+    has_previous: bool
+    state: str = ""
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Batch:
+    """One report that passed every check. `done` is set to whether it was stored (False: it already had been)."""
+
+    identity: AgentIdentity
+    boot_id: UUID
+    seq: int
+    received_ms: float
+    clock: SampleClock
+    address: str | None
+    version: str
+    spooled_batches: int
+    lost_samples: int
+    gpus: list[Segment]
+    host: list[Segment]
+    done: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def segments(self, kind: SubjectKind) -> list[Segment]:
+        """Return the readings of one kind."""
+        return self.gpus if kind is GPU else self.host
+
+    @property
+    def rows(self) -> int:
+        """How many readings it carries."""
+        return sum(len(segment.rows) for segment in (*self.gpus, *self.host))
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Rows of one kind from many batches. owners: which batch each came from; newest: the row that is its subject's last.
+
+    reasons and performance_states are -1 where there is none (and for hosts).
+    """
+
+    kind: SubjectKind
+    subjects: NDArray[np.int32]
+    at_ms: NDArray[np.int64]
+    values: NDArray[np.float32]
+    reasons: NDArray[np.int32]
+    performance_states: NDArray[np.int16]
+    owners: NDArray[np.intp]
+    newest: NDArray[np.intp]
+
+    def of(self, stored: NDArray[np.bool_]) -> "Samples":
+        """Return the rows of those batches alone; `newest` is not kept."""
+        keep = stored[self.owners]
+        return Samples(
+            self.kind,
+            self.subjects[keep],
+            self.at_ms[keep],
+            self.values[keep],
+            self.reasons[keep],
+            self.performance_states[keep],
+            self.owners[keep],
+            np.empty(0, dtype=np.intp),
+        )
+
+
+def assemble(kind: SubjectKind, batches: list[Batch], *, oldest_ms: float) -> Samples:
+    """Lay the samples of all batches side by side and derive their metrics; samples before `oldest_ms` are left out."""
+    segments = [(number, segment) for number, batch in enumerate(batches) for segment in batch.segments(kind)]
+    lengths = np.array([len(segment.rows) for _, segment in segments], dtype=np.intp)
+    rows = [row for _, segment in segments for row in segment.rows]
+    width = SAMPLE_FIELDS if kind is GPU else HOST_FIELDS
+    readings = np.array(rows, dtype=np.float64).reshape(len(rows), width)
+    owners = np.repeat(np.array([number for number, _ in segments], dtype=np.intp), lengths)
+    subjects = np.repeat(np.array([segment.subject_id for _, segment in segments], dtype=np.int32), lengths)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    continues = np.ones(len(rows), dtype=np.bool_)
+    continues[starts] = False
+    if kind is GPU:
+        values, reasons, performance_states = gpu_metrics(readings, continues)
+    else:
+        values = host_metrics(readings, continues)
+        reasons, performance_states = np.full(len(rows), -1, dtype=np.int32), np.full(len(rows), -1, dtype=np.int16)
+    at_ms = _panel_times(batches, owners, readings)
+    keep = at_ms >= oldest_ms
+    keep[starts[[segment.has_previous for _, segment in segments]]] = False
+    places = np.cumsum(keep) - 1
+    newest = ends - 1
+    newest = places[newest[keep[newest]]]
+    return Samples(
+        kind, subjects[keep], at_ms[keep], values[keep], reasons[keep], performance_states[keep], owners[keep], newest
+    )
+
+
+def _panel_times(batches: list[Batch], owners: NDArray[np.intp], readings: NDArray[np.float64]) -> NDArray[np.int64]:
+    is_monotonic = np.array([batch.clock.is_monotonic for batch in batches])[owners]
+    offsets = np.array([batch.clock.offset_ms for batch in batches])[owners]
+    at_ms = np.where(is_monotonic, readings[:, _MONOTONIC], readings[:, _WALL]) + offsets
+    whole: NDArray[np.int64] = np.rint(np.clip(at_ms, 0, 2.0**52)).astype(np.int64)
+    return whole

@@ -1,0 +1,130 @@
+"""What one group commit says to Postgres: one statement for everything but the samples, then COPY."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from monitoring.ingest import arrays
+from monitoring.ingest.batch import Batch, Samples
+from monitoring.ingest.pack import pack
+from monitoring.store.tables import GPU, HOST, HOUR_MS, SubjectKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LATE_AFTER_MS: Final = 90_000  # rollups re-read so much; what comes later marks its hour dirty
+_MAX_INTEGER: Final = 2**31 - 1
+
+# Streams advance in one order everywhere, so that two processes never wait for each other crosswise. A batch that does
+# not advance its stream was stored before: its rows are left out of everything below, and of the COPY that follows.
+ADVANCE: Final = """
+WITH report AS (
+    SELECT * FROM unnest(
+        %(agents)s::bigint[], %(boots)s::uuid[], %(seqs)s::bigint[], %(received)s::timestamptz[], %(skews)s::float8[],
+        %(spooled)s::int[], %(lost)s::bigint[], %(addresses)s::inet[], %(versions)s::text[]
+    ) WITH ORDINALITY AS t (agent_id, boot_id, seq, received_at, skew, spooled, lost, address, version, number)
+), stored AS (
+    INSERT INTO fleet_agentstream AS stream (agent_id, boot_id, last_seq, last_at)
+    SELECT agent_id, boot_id, seq, received_at FROM report ORDER BY agent_id, boot_id
+    ON CONFLICT (agent_id, boot_id) DO UPDATE SET last_seq = excluded.last_seq, last_at = excluded.last_at
+    WHERE stream.last_seq < excluded.last_seq
+    RETURNING agent_id
+), seen AS (
+    UPDATE fleet_agent AS agent
+    SET last_seen_at = greatest(agent.last_seen_at, report.received_at), clock_skew_seconds = report.skew,
+        spooled_batches = report.spooled, lost_samples = report.lost,
+        last_address = coalesce(report.address, agent.last_address), version = report.version
+    FROM report WHERE agent.id = report.agent_id
+), gpu AS (
+    SELECT * FROM unnest(
+        %(gpu_owners)s::int[], %(gpu_subjects)s::int[], %(gpu_at)s::timestamptz[], %(gpu_values)s::bytea[],
+        %(gpu_reasons)s::int[], %(gpu_states)s::smallint[]
+    ) AS t (number, subject_id, at, packed, reasons, performance_state)
+), host AS (
+    SELECT * FROM unnest(%(host_owners)s::int[], %(host_subjects)s::int[], %(host_at)s::timestamptz[], %(host_values)s::bytea[])
+    AS t (number, subject_id, at, packed)
+), newest AS (
+    SELECT number, %(gpu_code)s::smallint AS kind, subject_id, at, packed, nullif(reasons, -1) AS reasons,
+        nullif(performance_state, -1::smallint) AS performance_state FROM gpu
+    UNION ALL SELECT number, %(host_code)s::smallint, subject_id, at, packed, NULL, NULL FROM host
+), latest AS (
+    INSERT INTO latest_sample AS old
+        (kind, subject_id, at, received_at, values, clock_event_reasons, performance_state)
+    SELECT kind, subject_id, at, received_at, packed, reasons, performance_state
+    FROM newest JOIN report USING (number) JOIN stored USING (agent_id) ORDER BY kind, subject_id
+    ON CONFLICT (kind, subject_id) DO UPDATE SET at = excluded.at, received_at = excluded.received_at,
+        values = excluded.values, clock_event_reasons = excluded.clock_event_reasons,
+        performance_state = excluded.performance_state
+    WHERE old.at <= excluded.at
+), late AS (
+    INSERT INTO dirty_hour (kind, subject_id, hour)
+    SELECT kind, subject_id, hour
+    FROM unnest(%(late_owners)s::int[], %(late_kinds)s::smallint[], %(late_subjects)s::int[], %(late_hours)s::int[])
+        AS t (number, kind, subject_id, hour) JOIN report USING (number) JOIN stored USING (agent_id)
+)
+SELECT number FROM report JOIN stored USING (agent_id)
+"""
+
+
+def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now_ms: float) -> dict[str, Any]:
+    """Return the parameters of `ADVANCE`. The batches must be of different agents."""
+    return {
+        "gpu_code": GPU.code,
+        "host_code": HOST.code,
+        "agents": [batch.identity.agent_id for batch in batches],
+        "boots": [batch.boot_id for batch in batches],
+        "seqs": [batch.seq for batch in batches],
+        "received": [datetime.fromtimestamp(batch.received_ms / 1000, tz=UTC) for batch in batches],
+        "skews": [batch.clock.skew_seconds for batch in batches],
+        "spooled": [min(max(batch.spooled_batches, 0), _MAX_INTEGER) for batch in batches],
+        "lost": [min(max(batch.lost_samples, 0), 2**62) for batch in batches],
+        "addresses": [batch.address for batch in batches],
+        "versions": [batch.version for batch in batches],
+        **_newest_parameters(gpu),
+        **_newest_parameters(host),
+        **_late_parameters(gpu, host, now_ms=now_ms),
+    }
+
+
+def _newest_parameters(samples: Samples) -> dict[str, Any]:
+    rows = samples.newest
+    prefix = "gpu" if samples.kind is GPU else "host"
+    parameters: dict[str, Any] = {
+        f"{prefix}_owners": arrays.integers(samples.owners[rows] + 1),
+        f"{prefix}_subjects": arrays.integers(samples.subjects[rows]),
+        f"{prefix}_at": arrays.times(samples.at_ms[rows]),
+        f"{prefix}_values": arrays.blobs(samples.values[rows]),
+    }
+    if samples.kind is GPU:
+        parameters["gpu_reasons"] = arrays.integers(samples.reasons[rows])
+        parameters["gpu_states"] = arrays.smallints(samples.performance_states[rows])
+    return parameters
+
+
+def _late_parameters(*sets: Samples, now_ms: float) -> dict[str, Any]:
+    """Return the hours that got samples later than rollups wait for them, each once for a subject and batch."""
+    found: list[NDArray[np.int64]] = []
+    for samples in sets:
+        late = np.flatnonzero(samples.at_ms < now_ms - LATE_AFTER_MS)
+        kinds = np.full(len(late), samples.kind.code)
+        rows = np.column_stack(
+            [samples.owners[late] + 1, kinds, samples.subjects[late], samples.at_ms[late] // HOUR_MS]
+        )
+        found.append(np.unique(rows.astype(np.int64), axis=0))
+    hours = np.concatenate(found)
+    names = ("late_owners", "late_kinds", "late_subjects", "late_hours")
+    parameters = {name: arrays.integers(hours[:, column]) for column, name in enumerate(names)}
+    return parameters | {"late_kinds": arrays.smallints(hours[:, 1])}
+
+
+def copy_statement(kind: SubjectKind) -> str:
+    """Return the COPY of samples of this kind; columns by name, so that a table altered meanwhile still fits."""
+    reasons = ", clock_event_reasons" if kind.has_reasons else ""
+    return f"COPY {kind.samples.name} (subject_id, at, {', '.join(kind.columns)}{reasons}) FROM STDIN (FORMAT BINARY)"
+
+
+def copy_stream(samples: Samples) -> bytes:
+    """Return what follows `copy_statement`."""
+    reasons = samples.reasons if samples.kind.has_reasons else None
+    return pack(samples.subjects, samples.at_ms, samples.values, reasons)

@@ -1,0 +1,205 @@
+"""The one writer of a process: reports that arrive together share one COPY and one commit.
+
+Nothing waits when idle: a report that arrives alone is committed at once, and what arrives meanwhile makes the next group.
+A batch's future is set only after the commit. While Postgres is away every report is answered 503 and the connection is
+tried again with back-off. If a group fails for another reason, its batches are stored one by one, so that only the one at
+fault is refused.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import numpy as np
+import psycopg
+import structlog
+from psycopg import errors
+
+from monitoring.ingest import statements
+from monitoring.ingest.arrays import PgArray, PgArrayDumper
+from monitoring.ingest.batch import Batch, Samples, assemble
+from monitoring.ingest.refusals import Refused, unavailable
+from monitoring.store.tables import GPU, HOST
+
+MAX_GROUP_ROWS: Final = 20_000
+MAX_GROUP_REPORTS: Final = 500
+MAX_WAITING: Final = 2_000
+COMMIT_SECONDS: Final = (
+    30.0  # with LATE_AFTER_MS less than what rollups re-read: no commit comes after they have looked
+)
+_BACK_OFF_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+log = structlog.get_logger(__name__)
+
+Connect = Callable[[], Awaitable["psycopg.AsyncConnection[Any]"]]
+Committed = Callable[[list[Batch], list[bool], Samples, Samples], None]
+
+
+class Writer:
+    """Stores batches; `store` returns whether a batch was stored now (False: it already had been)."""
+
+    def __init__(
+        self, *, connect: Connect, retention_ms: float, on_commit: Committed, on_no_partition: Callable[[], None]
+    ) -> None:
+        self._connect = connect
+        self._retention_ms = retention_ms
+        self._on_commit = on_commit
+        self._on_no_partition = on_no_partition
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._failures = 0
+        self._retry_at = 0.0
+        self._waiting: deque[Batch] = deque()
+        self._wake = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+        self.commits = 0
+
+    async def store(self, batch: Batch) -> bool:
+        """Wait until the batch is committed. Raises Refused (503) when it is not, and the agent should try again."""
+        if len(self._waiting) >= MAX_WAITING or self._task.done():
+            raise unavailable("The panel is busy storing; try again.", retry_after_seconds=1.0)
+        self._waiting.append(batch)
+        self._wake.set()
+        return await batch.done
+
+    async def close(self) -> None:
+        """Store what waits, then disconnect."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        while self._waiting:
+            await self._store_group(self._take_group())
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            group = self._take_group()
+            if not self._waiting:
+                self._wake.clear()
+            work = asyncio.ensure_future(self._store_group(group))
+            try:
+                await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await work  # closing: a commit under way is finished, its agents get their answers
+                raise
+
+    def _take_group(self) -> list[Batch]:
+        """Take what waits, at most one batch of each agent; the others come in the next group, in their order."""
+        group: list[Batch] = []
+        later: list[Batch] = []
+        agents: set[int] = set()
+        rows = 0
+        while self._waiting and rows < MAX_GROUP_ROWS and len(group) < MAX_GROUP_REPORTS:
+            batch = self._waiting.popleft()
+            if batch.done.done():  # its client went away
+                continue
+            if batch.identity.agent_id in agents:
+                later.append(batch)
+                continue
+            agents.add(batch.identity.agent_id)
+            rows += batch.rows
+            group.append(batch)
+        self._waiting.extendleft(reversed(later))
+        return sorted(group, key=lambda batch: batch.identity.agent_id)
+
+    async def _store_group(self, group: list[Batch], *, is_retry: bool = False) -> None:
+        """Store a group; afterwards every batch in it has its answer."""
+        if not group:
+            return
+        was_connected = self._is_connected()
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await self._transact(group)
+        except psycopg.Error as error:
+            await self._recover(group, error, is_retry=is_retry or not was_connected)
+        except Exception:  # the writer must outlive any batch; logged, and its agents are told
+            log.exception("ingest.writer_failed", reports=len(group))
+            if self._connection is not None:
+                await self._connection.close()
+            _fail(group, unavailable("The panel failed to store the batch."))
+
+    async def _recover(self, group: list[Batch], error: psycopg.Error, *, is_retry: bool) -> None:
+        """Answer a group that failed. Trying again is safe even when the commit's outcome is unknown: seq tells."""
+        if not self._is_connected():
+            if not is_retry:  # an old connection broke, perhaps long ago: a new one may do
+                await self._store_group(group, is_retry=True)
+                return
+            self._back_off(error)
+            _fail(group, unavailable("The database is not available; the batch was not stored."))
+        elif len(group) > 1:
+            log.warning("ingest.group_failed", reports=len(group), error=str(error), sqlstate=error.sqlstate)
+            for batch in group:
+                await self._store_group([batch])
+        else:
+            _fail(group, self._refusal(group[0], error))
+
+    async def _transact(self, group: list[Batch]) -> None:
+        connection = await self._connected()
+        now_ms = time.time() * 1000
+        gpu, host = (assemble(kind, group, oldest_ms=now_ms - self._retention_ms) for kind in (GPU, HOST))
+        async with connection.transaction():
+            cursor = await connection.execute(
+                statements.ADVANCE,
+                statements.advance_parameters(group, gpu, host, now_ms=now_ms),
+                prepare=True,
+                binary=True,
+            )
+            stored = np.zeros(len(group), dtype=np.bool_)
+            stored[[number - 1 for (number,) in await cursor.fetchall()]] = True
+            for samples in (gpu, host):
+                await _copy(connection, samples if stored.all() else samples.of(stored))
+        self.commits += 1
+        answers: list[bool] = stored.tolist()
+        for batch, is_stored in zip(group, answers, strict=True):
+            if not batch.done.done():
+                batch.done.set_result(is_stored)
+        self._on_commit(group, answers, gpu, host)
+
+    async def _connected(self) -> "psycopg.AsyncConnection[Any]":
+        """Return the connection, made anew when it was lost. Raises psycopg.OperationalError."""
+        if self._connection is not None and not self._connection.closed:
+            return self._connection
+        if time.monotonic() < self._retry_at:
+            raise psycopg.OperationalError("waiting before the next attempt to connect")
+        self._connection = None
+        self._connection = await self._connect()
+        self._connection.adapters.register_dumper(PgArray, PgArrayDumper)
+        self._failures = 0
+        return self._connection
+
+    def _is_connected(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
+    def _back_off(self, error: psycopg.Error) -> None:
+        if time.monotonic() < self._retry_at:
+            return
+        wait = _BACK_OFF_SECONDS[min(self._failures, len(_BACK_OFF_SECONDS) - 1)]
+        self._failures += 1
+        self._retry_at = time.monotonic() + wait
+        log.warning("ingest.database_unavailable", error=str(error), retry_seconds=wait)
+
+    def _refusal(self, batch: Batch, error: psycopg.Error) -> Refused:
+        """Say what one batch's failure means to its agent."""
+        log.error("ingest.batch_failed", server_id=batch.identity.server_id, error=str(error), sqlstate=error.sqlstate)
+        if isinstance(error, errors.CheckViolation):  # how Postgres says "no partition of relation found for row"
+            self._on_no_partition()
+        elif isinstance(error, errors.ForeignKeyViolation):
+            return Refused(401, "token_refused", "This agent is not registered any more; join again.")
+        elif isinstance(error, psycopg.DataError):
+            return Refused(422, "cannot_store", "The database refuses the values of this batch.")
+        return unavailable("The panel could not store the batch; try again.")
+
+
+async def _copy(connection: "psycopg.AsyncConnection[Any]", samples: Samples) -> None:
+    if not len(samples.subjects):
+        return
+    async with connection.cursor() as cursor, cursor.copy(statements.copy_statement(samples.kind)) as copy:
+        await copy.write(statements.copy_stream(samples))
+
+
+def _fail(group: list[Batch], refusal: Refused) -> None:
+    for batch in group:
+        if not batch.done.done():
+            batch.done.set_exception(refusal)
