@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from panel.accounts.enums import Role, Theme
+from panel.core.crypto import EncryptedTextField
 
 
 class PeopleManager(UserManager["User"]):
@@ -34,6 +35,24 @@ class User(AbstractUser):
             models.CheckConstraint(condition=models.Q(theme__in=Theme.values), name="user_theme_known"),
             models.UniqueConstraint(Lower("username"), name="user_name_unique"),
         ]
+
+
+class TwoFactor(models.Model):
+    """A person's second factor: codes that change every 30 seconds (TOTP), and ten codes for when the phone is lost.
+
+    It counts once `confirmed_at` is set. last_step: the time step of the last code taken, so that none is taken twice.
+    recovery_hashes: SHA-256 of the recovery codes that are left.
+    """
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="two_factor")
+    secret = EncryptedTextField()
+    created_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+    last_step = models.BigIntegerField(default=0)
+    recovery_hashes: Any = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user_id}"
 
 
 class LoginSession(models.Model):

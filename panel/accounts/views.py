@@ -1,6 +1,7 @@
 """Where one logs in and out. The pages' looks are the frontend's; what happens is the accounts' services'."""
 
-from typing import Any
+import time
+from typing import Any, Final
 
 from django import forms
 from django.conf import settings
@@ -9,7 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -17,23 +19,38 @@ from django.views.decorators.http import require_POST
 
 from panel.accounts.audit import Actor
 from panel.accounts.models import User
-from panel.accounts.services.login import credentials_check, session_log_in, session_log_out
+from panel.accounts.services.login import credentials_check, second_factor_check, session_log_in, session_log_out
+from panel.accounts.services.two_factor import two_factor_is_on
 from panel.core.errors import ExternalError, FleetdeckError, NotAuthenticated, RateLimited
 
-TEMPLATE = "accounts/login.html"
+TEMPLATE: Final = "accounts/login.html"
+PENDING: Final = "login_pending"  # in the session: who gave the right password and still owes a code, and until when
+PENDING_SECONDS: Final = 300
 
 
 class LogInForm(forms.Form):
     """A name and a password."""
 
     username = forms.CharField(
-        label=_("Name"), max_length=150, widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True})
+        label=gettext_lazy("Name"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
     password = forms.CharField(
-        label=_("Password"),
+        label=gettext_lazy("Password"),
         max_length=1024,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+class CodeForm(forms.Form):
+    """A code of the second factor."""
+
+    code = forms.CharField(
+        label=gettext_lazy("Code"),
+        max_length=32,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True}),
     )
 
 
@@ -46,29 +63,60 @@ def next_page(request: HttpRequest) -> str:
     return wanted if is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
-@method_decorator([login_not_required, never_cache, sensitive_post_parameters("password")], name="dispatch")
+def _pending_user(request: HttpRequest) -> User | None:
+    user_id, until = request.session.get(PENDING, (None, 0.0))
+    return User.objects.filter(pk=user_id, is_active=True).first() if until > time.time() else None
+
+
+@method_decorator([login_not_required, never_cache, sensitive_post_parameters("password", "code")], name="dispatch")
 class LogInView(View):
-    """The log-in page."""
+    """The log-in page: name and password, then the code for those who have a second factor.
+
+    The template gets `form`, `next`, and `step` (`password` or `code`).
+    """
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the form, or go on when somebody is logged in already."""
         if isinstance(request.user, User):
             return HttpResponseRedirect(next_page(request))
+        request.session.pop(PENDING, None)
         return self._page(request, LogInForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Log in and go on; otherwise show the form again with the reason."""
-        form = LogInForm(request.POST)
+        form: forms.Form = CodeForm(request.POST) if "code" in request.POST else LogInForm(request.POST)
         if not form.is_valid():
             return self._page(request, form, status=400)
         try:
-            user = credentials_check(actor=Actor.from_request(request), **form.cleaned_data)
+            user = self._code_step(request, form) if isinstance(form, CodeForm) else self._password_step(request, form)
         except (NotAuthenticated, RateLimited, ExternalError) as error:
             return self._refused(request, form, error)
+        if user is None:
+            return self._page(request, CodeForm())
+        request.session.pop(PENDING, None)
         session_log_in(request=request, user=user)
         return HttpResponseRedirect(next_page(request))
 
-    def _refused(self, request: HttpRequest, form: LogInForm, error: FleetdeckError) -> HttpResponse:
+    def _password_step(self, request: HttpRequest, form: forms.Form) -> User | None:
+        """Return who may come in; None when the password was right and a code is due."""
+        user = credentials_check(actor=Actor.from_request(request), **form.cleaned_data)
+        if not two_factor_is_on(user):
+            return user
+        request.session[PENDING] = (user.pk, time.time() + PENDING_SECONDS)
+        request.session.cycle_key()
+        return None
+
+    def _code_step(self, request: HttpRequest, form: forms.Form) -> User:
+        user = _pending_user(request)
+        if user is None:
+            raise NotAuthenticated(_("That took too long. Start again with name and password."), code="login_expired")
+        second_factor_check(actor=Actor.from_request(request), user=user, code=form.cleaned_data["code"])
+        return user
+
+    def _refused(self, request: HttpRequest, form: forms.Form, error: FleetdeckError) -> HttpResponse:
+        if error.code == "login_expired":
+            form = LogInForm({})
+            form.errors.clear()
         form.add_error(None, error.message)
         response = self._page(request, form, status=error.status)
         if isinstance(error, RateLimited):
@@ -76,8 +124,9 @@ class LogInView(View):
         return response
 
     @staticmethod
-    def _page(request: HttpRequest, form: LogInForm, *, status: int = 200) -> HttpResponse:
-        context: dict[str, Any] = {"form": form, "next": next_page(request)}
+    def _page(request: HttpRequest, form: forms.Form, *, status: int = 200) -> HttpResponse:
+        step = "code" if isinstance(form, CodeForm) else "password"
+        context: dict[str, Any] = {"form": form, "next": next_page(request), "step": step}
         return render(request, TEMPLATE, context, status=status)
 
 

@@ -8,10 +8,12 @@ def register(router: BaseRouter) -> None:
     from panel.accounts.api.audit import AuditViewSet, EventViewSet
     from panel.accounts.api.sessions import SessionViewSet
     from panel.accounts.api.tokens import TokenViewSet
+    from panel.accounts.api.two_factor import TwoFactorViewSet
     from panel.accounts.api.users import UserViewSet
 
     router.register("users", UserViewSet, basename="user")
     router.register("tokens", TokenViewSet, basename="token")
     router.register("sessions", SessionViewSet, basename="session")
+    router.register("two-factor", TwoFactorViewSet, basename="two-factor")
     router.register("audit", AuditViewSet, basename="audit")
     router.register("events", EventViewSet, basename="event")

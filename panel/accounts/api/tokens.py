@@ -91,6 +91,7 @@ class LogInSerializer(serializers.Serializer[Any]):
 
     username = serializers.CharField(max_length=150)
     password = serializers.CharField(max_length=1024, trim_whitespace=False, write_only=True)
+    code = serializers.CharField(max_length=32, required=False, write_only=True, help_text="Of the second factor.")
 
 
 class LogInTokenSerializer(serializers.Serializer[Any]):

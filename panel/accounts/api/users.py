@@ -18,6 +18,7 @@ from panel.accounts.models import User
 from panel.accounts.selectors.users import user_list
 from panel.accounts.services import users
 from panel.accounts.services.sessions import sessions_end_all
+from panel.accounts.services.two_factor import two_factor_disable
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
@@ -118,7 +119,7 @@ class UserViewSet(
     ordering = ("username", "id")
     capability: ClassVar[CapabilityTable] = {
         **dict.fromkeys(
-            ("list", "retrieve", "create", "partial_update", "destroy", "password", "end_sessions"),
+            ("list", "retrieve", "create", "partial_update", "destroy", "password", "end_sessions", "reset_two_factor"),
             Capability.USERS_MANAGE,
         ),
         "me": Capability.PROFILE_EDIT,
@@ -157,6 +158,13 @@ class UserViewSet(
         body = PasswordSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         users.password_set(actor=Actor.from_request(request), user_id=self.get_object().pk, **body.validated_data)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(summary="Switch a person's second factor off", request=None, responses={204: None})
+    @action(detail=True, methods=["post"], url_path="reset-two-factor")
+    def reset_two_factor(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
+        """Let somebody in again who lost phone and recovery codes."""
+        two_factor_disable(actor=Actor.from_request(request), user=self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(summary="Log a person out everywhere", request=None, responses={200: EndedSerializer})

@@ -3,7 +3,7 @@
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 
-from panel.accounts.models import LoginSession, User
+from panel.accounts.models import LoginSession, TwoFactor, User
 from panel.core.clock import now
 
 
@@ -16,3 +16,9 @@ def session_list(*, user: User) -> QuerySet[LoginSession]:
     """Return the sessions of a person that are still alive, the last used first."""
     alive = Session.objects.filter(expire_date__gt=now()).values("session_key")
     return LoginSession.objects.filter(user=user, session_key__in=alive).order_by("-last_seen_at", "-id")
+
+
+def two_factor_state(*, user: User) -> tuple[bool, int]:
+    """Return whether the person's second factor is on, and how many recovery codes are left."""
+    device = TwoFactor.objects.filter(user=user, confirmed_at__isnull=False).first()
+    return device is not None, len(device.recovery_hashes) if device else 0

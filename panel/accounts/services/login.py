@@ -20,6 +20,7 @@ from panel.accounts.enums import Role
 from panel.accounts.models import ApiToken, User
 from panel.accounts.services.sessions import session_forget, session_note
 from panel.accounts.services.tokens import token_store
+from panel.accounts.services.two_factor import two_factor_check
 from panel.core.clock import now
 from panel.core.errors import ExternalError, NotAuthenticated, RateLimited
 from panel.core.rates import Rate, count_attempt, digest, refund_attempt
@@ -93,6 +94,19 @@ def credentials_check(*, actor: Actor, username: str, password: str) -> User:
     return user
 
 
+def second_factor_check(*, actor: Actor, user: User, code: str) -> None:
+    """Take the code of the second factor, if the person has one; a wrong one stands in the audit trail.
+
+    Raises NotAuthenticated (`code_required`, `wrong_code`) or RateLimited.
+    """
+    try:
+        two_factor_check(user=user, code=code)
+    except NotAuthenticated:
+        if code:
+            audit(actor=actor, action="auth.login_failed", target=user, after={"step": "second factor"})
+        raise
+
+
 def session_log_in(*, request: HttpRequest, user: User) -> None:
     """Start a session for the person: a new key, whatever the browser had before."""
     with transaction.atomic():
@@ -111,12 +125,13 @@ def session_log_out(*, request: HttpRequest) -> None:
     logout(request)
 
 
-def token_log_in(*, actor: Actor, username: str, password: str) -> tuple[ApiToken, str]:
+def token_log_in(*, actor: Actor, username: str, password: str, code: str = "") -> tuple[ApiToken, str]:
     """Return a new token with everything its owner may do, for a day, and its secret text.
 
-    The newest fifty of one person stay; older ones are revoked. Raises as `credentials_check`.
+    The newest fifty of one person stay; older ones are revoked. Raises as `credentials_check` and `second_factor_check`.
     """
     user = credentials_check(actor=actor, username=username, password=password)
+    second_factor_check(actor=actor, user=user, code=code)
     caller = Actor.from_user(user, address=actor.address, request_id=actor.request_id)
     at = now()
     with transaction.atomic():

@@ -17,7 +17,7 @@ from panel.accounts.enums import Role, Theme
 from panel.accounts.models import User
 from panel.accounts.services.sessions import session_refresh, sessions_end_all
 from panel.core.errors import Conflict, InvalidInput, NotFound, RateLimited
-from panel.core.rates import Rate, count_attempt
+from panel.core.rates import Rate, count_attempt, refund_attempt
 
 MAX_PASSWORD_LENGTH: Final = 1024
 PASSWORD_GUESSES: Final = Rate(limit=10, period_seconds=300)
@@ -74,6 +74,13 @@ def user_create(*, actor: Actor, username: str, password: str, role: str = Role.
         _save(user)
         audit(actor=actor, action="user.create", target=user, after=_facts(user))
     return user
+
+
+def admin_ensure(*, username: str, password: str) -> User | None:
+    """Make the first admin; do nothing and return None when somebody is one already. Raises InvalidInput."""
+    if User.objects.filter(role=Role.ADMIN, is_active=True).exists():
+        return None
+    return user_create(actor=Actor.system("ensure_admin"), username=username, password=password, role=Role.ADMIN)
 
 
 def _lock(user_id: int) -> User:
@@ -155,19 +162,21 @@ def password_change(*, actor: Actor, request: HttpRequest, current: str, new: st
     Raises InvalidInput, or RateLimited: a stolen session must not become a way to try passwords.
     """
     user = cast("User", request.user)
-    _limit_guesses(user)
+    password_prove(user=user, password=current, field="current_password")
     with transaction.atomic():
         locked = User.objects.select_for_update().get(pk=user.pk)
-        if not locked.check_password(current):
-            raise InvalidInput(_("The present password is wrong."), field="current_password", code="wrong_password")
         _store_password(actor=actor, user=locked, password=new, except_key=request.session.session_key)
         session_refresh(request, locked)
 
 
-def _limit_guesses(user: User) -> None:
-    wait = count_attempt("password-change", str(user.pk), PASSWORD_GUESSES)
+def password_prove(*, user: User, password: str, field: str = "password") -> None:
+    """Make sure that whoever sits there knows the password. Raises InvalidInput or RateLimited."""
+    wait = count_attempt("password-prove", str(user.pk), PASSWORD_GUESSES)
     if wait is not None:
         raise RateLimited(_("Too many attempts. Try again in a few minutes."), retry_after_seconds=wait)
+    if not user.check_password(password):
+        raise InvalidInput(_("The present password is wrong."), field=field, code="wrong_password")
+    refund_attempt("password-prove", str(user.pk), PASSWORD_GUESSES)
 
 
 def _store_password(*, actor: Actor, user: User, password: str, except_key: str | None) -> None:
