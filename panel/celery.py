@@ -2,10 +2,12 @@
 
 import os
 import time
+import warnings
 from typing import Any, Final
 
 from celery import Celery, bootsteps
 from celery.beat import PersistentScheduler
+from celery.exceptions import SecurityWarning
 from celery.signals import before_task_publish, setup_logging
 
 from panel.schedule import BEAT_SCHEDULE
@@ -13,6 +15,9 @@ from panel.schedule import BEAT_SCHEDULE
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
 
 HEARTBEAT_SECONDS: Final = 5.0
+
+# Celery warns of workers that run as root because of pickled messages; ours accept JSON alone.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 app = Celery("fleetdeck")
 app.config_from_object("django.conf:settings", namespace="CELERY")

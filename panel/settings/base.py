@@ -7,10 +7,11 @@ from typing import Any
 from csp.constants import NONE, SELF
 
 from panel.settings.api import *  # noqa: F403  # the same names, kept beside their subject
-from panel.settings.environment import BASE_DIR, DATA_DIR, env, secret_key, service_url
+from panel.settings.environment import BASE_DIR, DATA_DIR, PROJECT_VERSION, env, secret_key, service_url
 from panel.settings.logs import configure_structlog, logging_config
 from panel.settings.storage import *  # noqa: F403  # the same names, kept beside their subject
 
+VERSION = PROJECT_VERSION
 DEBUG = env.bool("FLEETDECK_DEBUG", default=False)
 SECRET_KEY = secret_key()
 ENCRYPTION_KEYS = env.str("FLEETDECK_ENCRYPTION_KEYS", default="")

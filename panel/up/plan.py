@@ -29,14 +29,25 @@ def web_command(host: str, port: int) -> tuple[str, ...]:
 def worker_command() -> tuple[str, ...]:
     """Return how a worker is run; how many tasks at once says FLEETDECK_WORKER_CONCURRENCY."""
     return (
-        *("celery", "--app", "panel.celery:app", "worker", "--loglevel", "INFO"),
+        *("celery", "--quiet", "--skip-checks", "--app", "panel.celery:app", "worker", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle", "--without-heartbeat"),
     )
 
 
 def beat_command() -> tuple[str, ...]:
     """Return how beat is run: exactly one in an installation."""
-    return ("celery", "--app", "panel.celery:app", "beat", "--loglevel", "INFO", "--pidfile", "")
+    return (
+        "celery",
+        "--quiet",
+        "--skip-checks",
+        "--app",
+        "panel.celery:app",
+        "beat",
+        "--loglevel",
+        "INFO",
+        "--pidfile",
+        "",
+    )
 
 
 def as_module(command: tuple[str, ...]) -> tuple[str, ...]:

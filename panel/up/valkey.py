@@ -20,7 +20,8 @@ from panel.up.datadir import write_private
 from panel.up.errors import UpError
 from panel.up.ports import LOOPBACK, free_port, is_free
 
-WORTH_SHOWING: Final = re.compile(r" # ")  # Valkey's mark of a warning
+# "#" is Valkey's mark of a warning; the two left out are advice for large servers and its good-bye.
+WORTH_SHOWING: Final = re.compile(r" # (?!WARNING Memory overcommit|Valkey is now ready to exit)")
 CONFIGURATION: Final = """\
 bind {host}
 port {port}
