@@ -13,6 +13,7 @@ from typing import Final
 from fleet.simulation.panel import PanelClient, PanelRefusedError, PanelUnreachableError
 from fleet.simulation.plan import ServerPlan
 
+AGENT_COMMAND: Final = (sys.executable, "-m", "fleet.agent")
 FIRST_DELAY_SECONDS: Final = 1.0
 LONGEST_DELAY_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 60.0
@@ -39,8 +40,10 @@ class AgentRunner:
         environment: Mapping[str, str],
         starting: asyncio.Semaphore,
         say: Callable[[str], None],
+        command: tuple[str, ...] = AGENT_COMMAND,
     ) -> None:
         self.plan = plan
+        self.command = command
         self.panel = panel
         self.state_dir = directory / "state"
         self.log_path = directory / "agent.log"
@@ -122,7 +125,7 @@ class AgentRunner:
             self.log_path.replace(self.log_path.with_suffix(".log.1"))
         with self.log_path.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "fleet.agent", *arguments, "--state-dir", str(self.state_dir)),
+                *(*self.command, *arguments, "--state-dir", str(self.state_dir)),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
