@@ -50,7 +50,7 @@ class SessionViewSet(mixins.ListModelMixin, mixins.DestroyModelMixin, viewsets.G
 
     def get_queryset(self) -> QuerySet[LoginSession]:
         """Return one's own live sessions."""
-        return session_list(user=person_of(self.request))
+        return session_list(user_id=person_of(self.request).pk)
 
     def perform_destroy(self, instance: LoginSession) -> None:
         """End it."""

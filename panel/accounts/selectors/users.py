@@ -12,10 +12,10 @@ def user_list() -> QuerySet[User]:
     return User.objects.order_by("username", "id")
 
 
-def session_list(*, user: User) -> QuerySet[LoginSession]:
+def session_list(*, user_id: int) -> QuerySet[LoginSession]:
     """Return the sessions of a person that are still alive, the last used first."""
     alive = Session.objects.filter(expire_date__gt=now()).values("session_key")
-    return LoginSession.objects.filter(user=user, session_key__in=alive).order_by("-last_seen_at", "-id")
+    return LoginSession.objects.filter(user_id=user_id, session_key__in=alive).order_by("-last_seen_at", "-id")
 
 
 def two_factor_state(*, user: User) -> tuple[bool, int]:
