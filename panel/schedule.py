@@ -14,4 +14,6 @@ def every(seconds: float, task: str, *, expires: float | None = None) -> dict[st
 
 BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "queue probe": every(15 * SECOND, "panel.core.tasks.queue_probe"),
+    "silent servers": every(5 * SECOND, "fleet.tasks.servers_watch"),
+    "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),
 }

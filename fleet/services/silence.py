@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.core.cache import cache
 from django.db import transaction
@@ -19,7 +19,6 @@ from django.db.models import (
     QuerySet,
     Value,
 )
-from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Greatest
 
 from fleet.enums import GpuHealth, GpuState, ServerState
@@ -30,6 +29,9 @@ from fleet.services.judging import open_faults, server_judge
 from fleet.services.telling import tell_servers
 from fleet.services.transitions import GpuChange, ServerChange, gpus_transition, servers_transition
 from panel.accounts.audit import Actor
+
+if TYPE_CHECKING:
+    from django.db.models.expressions import CombinedExpression
 
 CHUNK: Final = 200
 ACTOR: Final = Actor.system("silence watch")
