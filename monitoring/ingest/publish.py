@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from monitoring.ingest.batch import Batch, Samples, Segment
+from monitoring.live.frames import SUMMARY_METRICS
 from monitoring.selectors import named
 from monitoring.store.tables import GPU
 from panel.core.live import LiveData, apublish, watched_servers
@@ -19,7 +20,6 @@ from panel.core.live import LiveData, apublish, watched_servers
 FRESH_MS: Final = 60_000  # older samples come out of a spool and would move live numbers backwards
 FLEET_SECONDS: Final = 1.0
 WATCH_SECONDS: Final = 2.0
-SUMMARY: Final = ("utilization_percent", "memory_used_bytes", "power_watts", "temperature_celsius")
 
 Entry = dict[str, Any]
 log = structlog.get_logger(__name__)
@@ -112,4 +112,4 @@ class Publisher:
 def _summary(samples: Samples, row: int, segment: Segment) -> Entry:
     """Return the few numbers that lists of the whole fleet show."""
     entry = entry_of(samples, row, segment)
-    return {name: entry[name] for name in ("at", "state", *SUMMARY)}
+    return {name: entry[name] for name in ("at", "state", *SUMMARY_METRICS)}

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from fleet.models import Gpu
     from monitoring.selectors import Latest
 
-SUMMARY_METRICS: Final = ("utilization_percent", "memory_used_bytes", "power_watts", "temperature_celsius")
+# What lists show, and what tells a busy card from a quiet one (monitoring/activity.py).
+SUMMARY_METRICS: Final = (
+    "utilization_percent", "memory_used_bytes", "power_watts", "temperature_celsius",
+    "sm_activity_percent", "encoder_percent", "decoder_percent",
+)
 
 
 def readings(latest: "Latest") -> dict[str, Any]:
@@ -25,7 +29,7 @@ def gpu_entry(gpu: "Gpu", latest: "Latest | None") -> dict[str, Any]:
 
 
 def gpu_summary(gpu: "Gpu", latest: "Latest | None") -> dict[str, Any]:
-    """Return a GPU as lists show it: state and four readings."""
+    """Return a GPU as lists show it: state and a few readings."""
     entry: dict[str, Any] = {"state": gpu.state}
     if latest is not None:
         entry["at"] = latest.at.isoformat()
