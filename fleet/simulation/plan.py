@@ -98,7 +98,7 @@ def _serving_node() -> tuple[CardPlan, ...]:
 
 def _mixed_node() -> tuple[CardPlan, ...]:
     job = CardPlan(profile=A100, load="training", process=TRAIN, job=2)
-    hot = CardPlan(profile=A100, load="training", process=TRAIN, job=2, cooling=2.2)
+    hot = CardPlan(profile=A100, load="training", process=TRAIN, job=2, cooling=2.5)
     worn = CardPlan(
         profile=A100,
         load="inference",
