@@ -14,7 +14,7 @@ from fleet.simulation.physics import CardModel
 from fleet.simulation.plan import CardPlan, InstancePlan, LoadKind, ServerPlan
 
 MIB: Final = 1 << 20
-FIRST_PID: Final = 4_200_000  # above Linux's highest, so that no process of this machine is taken for a simulated one
+FIRST_PID: Final = 4_100_000  # hardly ever reached, so that no process of this machine is taken for a simulated one
 WARM_UP_SECONDS: Final = 240
 WARM_UP_STEP: Final = 4.0
 MIG_SLICES: Final = 7
@@ -119,7 +119,7 @@ class SimulatedServer:
             self.host.add_card(plan.profile),
             plan,
             np.random.default_rng([seed, name, number]),
-            pid=FIRST_PID + name % 10_000 * 100 + number * 10,
+            pid=FIRST_PID + name % 900 * 100 + number * 10,
             utc_offset_hours=self.plan.utc_offset_hours,
             now=now,
         )
