@@ -66,6 +66,7 @@ def gpu_live(gpu: Gpu) -> dict[str, Any]:
         "state_changed_at": iso(gpu.state_changed_at),
         "memory_total_bytes": gpu.memory_total_bytes,
         "power_limit_watts": gpu.power_limit_watts,
+        "removed_at": iso(gpu.removed_at),
     }
 
 
