@@ -72,7 +72,8 @@ def _language(request: HttpRequest, user: User | None) -> str:
 
 def preferences_of(request: HttpRequest) -> Preferences:
     """Return the preferences of whoever sent the request."""
-    user = request.user if isinstance(request.user, User) else None
+    found = getattr(request, "user", None)  # an error before anybody was looked up has none
+    user = found if isinstance(found, User) else None
     theme = user.theme if user else request.COOKIES.get(THEME_COOKIE, Theme.AUTO)
     zone, source = _zone(request, user)
     return Preferences(

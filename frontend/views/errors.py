@@ -20,7 +20,7 @@ def request_id(request: HttpRequest) -> str:
 
 
 def _page(request: HttpRequest, *, status: int, title: str, text: str, show_id: bool = False) -> HttpResponse:
-    layout = "base.html" if isinstance(request.user, User) else "bare.html"
+    layout = "base.html" if isinstance(getattr(request, "user", None), User) else "bare.html"
     context = {"title": title, "text": text, "status": status, "id": request_id(request) if show_id else "", "layout": layout}
     return render(request, "errors/error.html", context, status=status)
 
