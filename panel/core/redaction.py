@@ -60,13 +60,18 @@ HARMLESS_KEYS: Final = frozenset(
     }
 )
 
+# Every repetition has a bound, so that hostile text costs no more than its length.
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TOKEN: Final = re.compile(r"\b(fd[tja]_[a-z0-9]{8})_[A-Za-z0-9_-]{20,}")
 _BEARER: Final = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
-_URL_PASSWORD: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/@]+@")
+_URL_PASSWORD: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,200}):[^\s/@]{1,500}@")
 _ASSIGNMENT: Final = re.compile(
-    r"(?i)(\"?\b[\w-]*(?:password|passwd|secret|api_?key|access_?key|private_?key)[\w-]*\"?\s*[=:]\s*)"
-    r"(\"[^\"]*\"|'[^']*'|[^\s,;&)}\]]+)"
+    r"""(?ix)
+    ( ["']? \b (?: [\w-]{0,64} (?:password|passwd|passphrase|secret|api_?key|access_?key|private_?key) [\w-]{0,64}
+              | (?:[\w-]{0,64}[_-])? token | sessionid | csrftoken | csrfmiddlewaretoken ) \b ["']?
+      \s* [=:] \s* )
+    ( "[^"]*" | '[^']*' | [^\s,;&)}\]]+ )
+    """
 )
 
 
