@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from panel.up.account import Account
 from panel.up.output import Output, shown
@@ -19,6 +19,7 @@ FIRST_DELAY_SECONDS: Final = 1.0
 LONGEST_DELAY_SECONDS: Final = 30.0
 STEADY_SECONDS: Final = 60.0
 LONGEST_LINE_BYTES: Final = 64 * 1024
+LAST_WORDS_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ def next_delay(previous: float, *, ran_seconds: float) -> float:
     """Return how long to wait before the next start: 1, 2, 4 … 30 s, from the beginning after a steady minute."""
     if ran_seconds >= STEADY_SECONDS or previous == 0:
         return FIRST_DELAY_SECONDS
-    return min(previous * 2, LONGEST_DELAY_SECONDS)
+    return min(max(previous * 2, FIRST_DELAY_SECONDS), LONGEST_DELAY_SECONDS)
 
 
 def ending(code: int) -> str:
@@ -63,28 +64,47 @@ def kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-async def spawn(spec: ChildSpec) -> asyncio.subprocess.Process:
-    """Start the process in a session of its own: Ctrl-C at the terminal reaches the supervisor, which ends them in order."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process and what it says. Its output is a pipe of our own: asyncio's would make `wait` last until every
+    grandchild has closed it, too.
+    """
+
+    process: asyncio.subprocess.Process
+    lines: asyncio.StreamReader
+    transport: asyncio.ReadTransport
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also that of its group and session."""
+        return self.process.pid
+
+
+async def spawn(spec: ChildSpec) -> Running:
+    """Start it in a session of its own: Ctrl-C at the terminal reaches the supervisor alone, which ends all in order."""
     account = f"{spec.account.uid}:{spec.account.gid}" if spec.account else "-"
-    return await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-I",
-            "-S",
-            str(LAUNCH),
-            str(os.getpid()),
-            str(int(spec.death_signal)),
-            account,
-            *spec.command,
-        ),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-        cwd=spec.directory,
-        env=dict(spec.environment),
-        limit=LONGEST_LINE_BYTES,
+    launch = (sys.executable, "-I", "-S", str(LAUNCH), str(os.getpid()), str(int(spec.death_signal)), account)
+    reading, writing = os.pipe()
+    lines = asyncio.StreamReader(limit=LONGEST_LINE_BYTES)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(reading, "rb", buffering=0)
     )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(*launch, *spec.command),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            start_new_session=True,
+            cwd=spec.directory,
+            env=dict(spec.environment),
+        )
+    except BaseException:
+        transport.close()
+        raise
+    finally:
+        os.close(writing)
+    return Running(process, lines, transport)
 
 
 async def copy_lines(stream: asyncio.StreamReader, line: Callable[[str], None]) -> None:
@@ -101,15 +121,16 @@ async def copy_lines(stream: asyncio.StreamReader, line: Callable[[str], None]) 
         line(raw.decode(errors="replace").rstrip("\r\n"))
 
 
-async def attend(process: asyncio.subprocess.Process, line: Callable[[str], None]) -> int:
+async def attend(running: Running, line: Callable[[str], None]) -> int:
     """Copy the output until the process has ended, end what it left behind, and return its exit code."""
-    copying = asyncio.create_task(copy_lines(cast("asyncio.StreamReader", process.stdout), line))
+    copying = asyncio.create_task(copy_lines(running.lines, line))
     try:
-        code = await process.wait()
+        code = await running.process.wait()
     finally:
-        kill_group(process.pid)
+        kill_group(running.pid)
         with suppress(TimeoutError):
-            await asyncio.wait_for(copying, 2.0)
+            await asyncio.wait_for(copying, LAST_WORDS_SECONDS)
+        running.transport.close()
     return code
 
 
@@ -125,14 +146,14 @@ class Child:
         self._output = output
         self._say = say
         self._started = started
-        self._process: asyncio.subprocess.Process | None = None
+        self._running: Running | None = None
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._keep(), name=spec.name)
 
     @property
     def pid(self) -> int | None:
         """The process id while it runs."""
-        return self._process.pid if self._process and self._process.returncode is None else None
+        return self._running.pid if self._running and self._running.process.returncode is None else None
 
     def _line(self, text: str) -> None:
         if text.strip():
@@ -143,18 +164,25 @@ class Child:
         delay = 0.0
         while not self._stopping.is_set():
             began = time.monotonic()
-            self._process = await spawn(self.spec)
-            self._started()
-            code = await attend(self._process, self._line)
+            what = await self._run()
             if self._stopping.is_set():
                 return
             ran = time.monotonic() - began
             delay = next_delay(delay, ran_seconds=ran)
             self.restarts += 1
-            name, pid = self.spec.name, self._process.pid
-            self._say(f"{name} (process {pid}) {ending(code)} after {ran:.0f} s; starting it again in {delay:.0f} s")
+            self._say(f"{self.spec.name} {what} after {ran:.0f} s; starting it again in {delay:.0f} s")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay)
+
+    async def _run(self) -> str:
+        """Run it once and say how it ended."""
+        try:
+            self._running = await spawn(self.spec)
+        except OSError as error:
+            return f"could not be started ({error.strerror})"
+        self._started()
+        code = await attend(self._running, self._line)
+        return f"(process {self._running.pid}) {ending(code)}"
 
     async def stop(self) -> None:
         """Ask the process to end, kill it when it takes longer than it may, and return when it is gone."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from panel.up import datadir, leftovers, plan, ports, services
-from panel.up.child import Child
 from panel.up.datadir import BASE_DIR
 from panel.up.errors import UpError
 from panel.up.supervisor import Supervisor
 
 WEB_READY_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 10.0
 ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
 STOPPING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,6 +41,21 @@ class Address:
     port: int
     local_url: str
     public_url: str
+
+    async def answers(self) -> bool:
+        """Whether /healthz says 200."""
+        try:
+            reader, writer = await asyncio.open_connection(ANYWHERE.get(self.host, self.host).strip("[]"), self.port)
+        except OSError:
+            return False
+        try:
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            status = await asyncio.wait_for(reader.readline(), ANSWER_SECONDS)
+        except (OSError, TimeoutError):
+            return False
+        finally:
+            writer.close()
+        return status.split(b" ")[1:2] == [b"200"]
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -72,30 +87,6 @@ def read_address() -> Address:
     return Address(host, port, f"http://{reachable}:{port}", settings.PUBLIC_URL)
 
 
-async def _answers(host: str, port: int) -> bool:
-    """Whether /healthz says 200."""
-    try:
-        reader, writer = await asyncio.open_connection(ANYWHERE.get(host, host).strip("[]"), port)
-    except OSError:
-        return False
-    try:
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        status = await asyncio.wait_for(reader.readline(), 10.0)
-    except (OSError, TimeoutError):
-        return False
-    finally:
-        writer.close()
-    return status.split(b" ")[1:2] == [b"200"]
-
-
-async def _start_web(supervisor: Supervisor, environment: dict[str, str], address: Address) -> Child:
-    child = supervisor.start(plan.web(environment, host=address.host, port=address.port))
-    await supervisor.until_ready(
-        child, lambda: _answers(address.host, address.port), seconds=WEB_READY_SECONDS, what="The web process"
-    )
-    return child
-
-
 async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, address: Address) -> None:
     """Start everything in order, each step when the one before answers, and say so."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "DJANGO_SETTINGS_MODULE": "panel.settings"}
@@ -104,9 +95,10 @@ async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, add
     environment |= await services.start(supervisor, data_dir, services.Given.from_environment(), environment)
     await supervisor.run_once(plan.prepare(environment))
     supervisor.say("The database is in order; starting web, worker and beat")
+    web = supervisor.start(plan.web(environment, host=address.host, port=address.port))
     supervisor.start(plan.worker(environment))
     supervisor.start(plan.beat(environment))
-    await _start_web(supervisor, environment, address)
+    await supervisor.until_ready(web, address.answers, seconds=WEB_READY_SECONDS, what="The web process")
     if options.has_agent:
         supervisor.start(plan.agent(environment, panel_url=address.local_url, state_dir=data_dir / "agent"))
     if options.servers is not None:

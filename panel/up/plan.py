@@ -21,8 +21,8 @@ def web_command(host: str, port: int) -> tuple[str, ...]:
     """
     return (
         *("uvicorn", "panel.asgi:application", "--host", host, "--port", str(port)),
-        *("--no-proxy-headers", "--no-server-header", "--no-access-log", "--timeout-graceful-shutdown", "5"),
-        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--no-proxy-headers", "--no-server-header", "--no-access-log", "--log-level", "warning"),
+        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--timeout-graceful-shutdown", "5"),
     )
 
 

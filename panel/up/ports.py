@@ -2,12 +2,14 @@
 
 import errno
 import socket
+from typing import Final
 
 import psutil
 
 from panel.up.errors import UpError
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
+HIGHEST_PORT: Final = 65_535
 
 
 def _holder(port: int) -> str:
@@ -39,6 +41,8 @@ def is_free(host: str, port: int) -> bool:
 
 def require_free(host: str, port: int) -> None:
     """Raise UpError unless the panel can listen on `host`:`port`."""
+    if not 1 <= port <= HIGHEST_PORT:
+        raise UpError(f"FLEETDECK_PORT is {port}; a port lies between 1 and {HIGHEST_PORT}.")
     try:
         if is_free(host, port):
             return
@@ -46,7 +50,7 @@ def require_free(host: str, port: int) -> None:
         raise UpError(f"FLEETDECK_HOST is {host!r}, which is no address: {error.strerror}.") from error
     except PermissionError as error:
         raise UpError(f"Port {port} is for root only. Set FLEETDECK_PORT to one above 1023.") from error
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise UpError(
             f"The panel cannot listen on {host}, port {port} (FLEETDECK_HOST, FLEETDECK_PORT): {error}."
         ) from error

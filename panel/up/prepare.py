@@ -59,18 +59,21 @@ def collect_static(stamp: Path) -> None:
 def make_admin(data_dir: Path) -> None:
     """Make the first person, with FLEETDECK_ADMIN_PASSWORD or a password of our own in <data dir>/admin-password.
 
-    Somebody who is there already is left alone, password included.
+    Where somebody is admin already, nobody is made and no password changes.
     """
-    from panel.accounts.audit import Actor
     from panel.accounts.enums import Role
     from panel.accounts.models import User
-    from panel.accounts.services.users import user_create
+    from panel.accounts.services.users import admin_ensure
 
     if User.objects.filter(role=Role.ADMIN, is_active=True).exists():
         return
     given = os.environ.get("FLEETDECK_ADMIN_PASSWORD")
     password = given or read_or_create(data_dir / "admin-password", length_bytes=18)
-    user_create(actor=Actor.system("manage.py up"), username=ADMIN, password=password, role=Role.ADMIN)
+    try:
+        admin_ensure(username=ADMIN, password=password)
+    except FleetdeckError as error:
+        source = "FLEETDECK_ADMIN_PASSWORD" if given else str(data_dir / "admin-password")
+        sys.exit(f"The user {ADMIN!r} could not be made with the password in {source}: {error.message}")
     print(f"Made the user {ADMIN!r}", flush=True)
 
 
@@ -78,13 +81,10 @@ def main() -> None:
     """Do every step. Ends the process with a sentence when an expected one fails."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
     django.setup()
-    try:
-        migrate()
-        compile_all()
-        collect_static(DATA_DIR / "run" / STAMP_NAME)
-        make_admin(DATA_DIR)
-    except FleetdeckError as error:
-        sys.exit(error.message)
+    migrate()
+    compile_all()
+    collect_static(DATA_DIR / "run" / STAMP_NAME)
+    make_admin(DATA_DIR)
 
 
 if __name__ == "__main__":

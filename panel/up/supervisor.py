@@ -48,11 +48,11 @@ class Supervisor:
             del lines[:-LAST_LINES]
             output.line(text)
 
-        process = await spawn(spec)
-        self._helper_pid = process.pid
+        running = await spawn(spec)
+        self._helper_pid = running.pid
         self._remember()
         try:
-            code = await attend(process, line)
+            code = await attend(running, line)
         finally:
             self._helper_pid = None
             output.close()
