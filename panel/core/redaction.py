@@ -67,7 +67,7 @@ _BEARER: Final = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _URL_PASSWORD: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://[^\s:/@]{0,200}):[^\s/@]{1,500}@")
 _ASSIGNMENT: Final = re.compile(
     r"""(?ix)
-    ( ["']? \b (?: [\w-]{0,64} (?:password|passwd|passphrase|secret|api_?key|access_?key|private_?key) [\w-]{0,64}
+    ( ["']? (?<![\w-]) (?: [\w-]{0,64} (?:password|passwd|passphrase|secret|api_?key|access_?key|private_?key) [\w-]{0,64}
               | (?:[\w-]{0,64}[_-])? token | sessionid | csrftoken | csrfmiddlewaretoken ) \b ["']?
       \s* [=:] \s* )
     ( "[^"]*" | '[^']*' | [^\s,;&)}\]]+ )
