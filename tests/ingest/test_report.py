@@ -1,13 +1,14 @@
 """A report on its way: stored once, answered after the commit, refused with a reason."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+import numpy
 import pytest
 from django.db import connection
 
 from fleet.agent import wire
 from fleet.models import Agent, AgentStream, Gpu
-from monitoring.selectors import latest_for_gpus, latest_for_servers
+from monitoring.selectors import latest_for_gpus, latest_for_servers, series
 from tests.ingest.panel import gpu, join, now_ms
 
 
@@ -65,3 +66,18 @@ def test_the_agent_row_tells_of_the_last_report(panel):
     assert agent.version == "0.1.0"
     assert agent.last_seen_at is not None
     assert agent.clock_skew_seconds == pytest.approx(-2.0, abs=1.0)
+
+
+def test_a_chart_shows_the_samples_of_a_report(panel):
+    sender = join()
+    at = now_ms()
+    panel.post(sender, sender.report([gpu(ages=(20, 15, 10, 5, 0), at_ms=at, utilization_percent=40)]))
+    card = Gpu.objects.get(server=sender.server)
+    end = datetime.fromtimestamp(at / 1000 + 1, tz=UTC)
+    result = series(kind="gpu", subject_ids=[card.pk], metrics=["utilization_percent"], start=end - timedelta(seconds=60), end=end, points=60)
+    assert result.level == "raw"
+    assert result.step_seconds <= 2
+    line = result.series[0].average
+    assert numpy.nanmax(line) == numpy.nanmin(line) == 40
+    assert numpy.isnan(line[:10]).all()
+    assert not numpy.isnan(line[-11:-2]).any()
