@@ -37,7 +37,7 @@ def page(capability: Capability) -> Callable[[Callable[Concatenate[PageRequest, 
 
     def decorate(view: Callable[Concatenate[PageRequest, P], HttpResponseBase]) -> View[P]:
         @wraps(view)
-        def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             require(request, capability)
             return view(request, *args, **kwargs)  # type: ignore[arg-type]  # a person: `require` refused the rest
 

@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from fleet.enums import ServerState
@@ -65,6 +67,11 @@ class Shell:
     def zone_label(self) -> str:
         """Return the viewer's zone at this moment, e.g. "UTC+8"."""
         return offset_label(timezone.localtime(now(), self.preferences.zone))
+
+    @cached_property
+    def zone_element(self) -> SafeString:
+        """Return the same as an element, which the browser corrects on a first visit."""
+        return format_html("<span data-zone-label>{}</span>", self.zone_label)
 
     @cached_property
     def navigation(self) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 GIB: Final = 1024**3
+JUST_NOW_SECONDS: Final = 5
 
 # Why a reading is missing, by the reasons of fleet.agent.wire.REASONS.
 MISSING_REASONS: Final = {
@@ -22,6 +23,7 @@ MISSING_REASONS: Final = {
     "mig_mode": gettext_lazy("not available in MIG mode"),
     "unknown_error": gettext_lazy("the driver gave an unknown error"),
     "insufficient_power": gettext_lazy("the card lacks external power"),
+    "driver_unavailable": gettext_lazy("the driver cannot be asked"),
     "function_not_found": gettext_lazy("this driver is too old for it"),
     "not_reporting": gettext_lazy("the agent is silent"),
     "never": gettext_lazy("never"),
@@ -70,35 +72,53 @@ def with_unit(value: float, kind: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return the two largest units of a duration: "3 m 12 s", "2 d 4 h"; under a second "0 s"."""
+    """Return the two largest units of a duration: "3 m 12 s", "2 d"; under a second "0 s"."""
     total = int(abs(seconds))
     days, rest = divmod(total, 86_400)
     hours, rest = divmod(rest, 3_600)
     minutes, secs = divmod(rest, 60)
+    parts = {"days": days, "hours": hours, "minutes": minutes, "seconds": secs}
     if days:
-        return _("%(days)d d %(hours)d h") % {"days": days, "hours": hours}
-    if hours:
-        return _("%(hours)d h %(minutes)d m") % {"hours": hours, "minutes": minutes}
-    if minutes:
-        return _("%(minutes)d m %(seconds)d s") % {"minutes": minutes, "seconds": secs}
-    return _("%(seconds)d s") % {"seconds": secs}
+        words = _("%(days)d d %(hours)d h") if hours else _("%(days)d d")
+    elif hours:
+        words = _("%(hours)d h %(minutes)d m") if minutes else _("%(hours)d h")
+    elif minutes:
+        words = _("%(minutes)d m %(seconds)d s") if secs else _("%(minutes)d m")
+    else:
+        words = _("%(seconds)d s")
+    return words % parts
 
 
 def ago(then: datetime, now: datetime) -> str:
     """Return how long ago, or in how long, in one unit: "3 minutes ago", "in 2 days"."""
     seconds = (now - then).total_seconds()
     for size, past, future in _AGO_UNITS:
-        if abs(seconds) >= size:
-            count = int(abs(seconds) // size)
-            return (past if seconds > 0 else future)(count)
+        if abs(seconds) >= max(size, JUST_NOW_SECONDS):
+            return (past if seconds > 0 else future)(int(abs(seconds) // size))
     return _("just now")
 
 
 _AGO_UNITS: Final[list[tuple[int, Callable[[int], str], Callable[[int], str]]]] = [
-    (86_400, lambda n: ngettext("%d day ago", "%d days ago", n) % n, lambda n: ngettext("in %d day", "in %d days", n) % n),
-    (3_600, lambda n: ngettext("%d hour ago", "%d hours ago", n) % n, lambda n: ngettext("in %d hour", "in %d hours", n) % n),
-    (60, lambda n: ngettext("%d minute ago", "%d minutes ago", n) % n, lambda n: ngettext("in %d minute", "in %d minutes", n) % n),
-    (5, lambda n: ngettext("%d second ago", "%d seconds ago", n) % n, lambda n: ngettext("in %d second", "in %d seconds", n) % n),
+    (
+        86_400,
+        lambda n: ngettext("%d day ago", "%d days ago", n) % n,
+        lambda n: ngettext("in %d day", "in %d days", n) % n,
+    ),
+    (
+        3_600,
+        lambda n: ngettext("%d hour ago", "%d hours ago", n) % n,
+        lambda n: ngettext("in %d hour", "in %d hours", n) % n,
+    ),
+    (
+        60,
+        lambda n: ngettext("%d minute ago", "%d minutes ago", n) % n,
+        lambda n: ngettext("in %d minute", "in %d minutes", n) % n,
+    ),
+    (
+        1,
+        lambda n: ngettext("%d second ago", "%d seconds ago", n) % n,
+        lambda n: ngettext("in %d second", "in %d seconds", n) % n,
+    ),
 ]
 
 

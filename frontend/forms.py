@@ -52,7 +52,11 @@ class PreferencesForm(forms.Form):
 
 def _password(label: Any, autocomplete: str, **extra: Any) -> forms.CharField:
     return forms.CharField(
-        label=label, max_length=1024, strip=False, widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}), **extra
+        label=label,
+        max_length=1024,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+        **extra,
     )
 
 
@@ -60,13 +64,17 @@ class PasswordChangeForm(forms.Form):
     """One's own password."""
 
     current_password = _password(_("Present password"), "current-password")
-    password = _password(_("New password"), "new-password", help_text=_("At least 10 characters, and none that many people use."))
+    password = _password(
+        _("New password"), "new-password", help_text=_("At least 10 characters, and none that many people use.")
+    )
 
 
 class PasswordSetForm(forms.Form):
     """Somebody's new password, given by an admin."""
 
-    password = _password(_("New password"), "new-password", help_text=_("At least 10 characters. All sessions of this person end."))
+    password = _password(
+        _("New password"), "new-password", help_text=_("At least 10 characters. All sessions of this person end.")
+    )
 
 
 class UserForm(forms.Form):
@@ -80,7 +88,11 @@ class UserForm(forms.Form):
 class NewUserForm(UserForm):
     """The same with a first password."""
 
-    password = _password(_("First password"), "new-password", help_text=_("At least 10 characters. Tell it in person; it can be changed after the first log-in."))
+    password = _password(
+        _("First password"),
+        "new-password",
+        help_text=_("At least 10 characters. Tell it in person; they can change it after the first log-in."),
+    )
 
 
 TOKEN_LIFETIMES: Final = {

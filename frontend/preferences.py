@@ -35,7 +35,8 @@ class Preferences:
 @cache
 def zone_names() -> tuple[str, ...]:
     """Return the IANA zones that people choose from, sorted."""
-    return tuple(sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/")) + ["UTC"])
+    places = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
+    return (*places, "UTC")
 
 
 def zone_named(name: str) -> ZoneInfo | None:
@@ -86,11 +87,18 @@ def preferences_of(request: HttpRequest) -> Preferences:
     )
 
 
-def remember(response: HttpResponse, *, theme: str | None = None, language: str | None = None, rail: str | None = None) -> None:
+def remember(
+    response: HttpResponse, *, theme: str | None = None, language: str | None = None, rail: str | None = None
+) -> None:
     """Put choices into cookies, so that the first paint is right even before anybody has logged in."""
     cookies = {THEME_COOKIE: theme, settings.LANGUAGE_COOKIE_NAME: language, RAIL_COOKIE: rail}
     for name, value in cookies.items():
         if value is not None:
             response.set_cookie(
-                name, value, max_age=COOKIE_AGE_SECONDS, samesite="Lax", secure=settings.IS_HTTPS, httponly=name != RAIL_COOKIE
+                name,
+                value,
+                max_age=COOKIE_AGE_SECONDS,
+                samesite="Lax",
+                secure=settings.IS_HTTPS,
+                httponly=name != RAIL_COOKIE,
             )

@@ -40,14 +40,40 @@ class Target:
 PAGES: Final = (
     Target("overview", "overview", gettext_lazy("Overview"), "overview home start 总览", Capability.FLEET_VIEW),
     Target("fleet", "fleet", gettext_lazy("Fleet"), "fleet servers gpus nodes 机群 节点", Capability.FLEET_VIEW),
-    Target("join", "terminal", gettext_lazy("Join a machine"), "join add server machine agent install 接入", Capability.JOIN_TOKENS_MANAGE),
+    Target(
+        "join",
+        "terminal",
+        gettext_lazy("Join a machine"),
+        "join add server machine agent install 接入",
+        Capability.JOIN_TOKENS_MANAGE,
+    ),
     Target("events", "events", gettext_lazy("Events"), "events audit log history xid 事件", Capability.EVENTS_VIEW),
-    Target("settings", "settings", gettext_lazy("Your settings"), "settings profile language zone theme password 设置", Capability.PROFILE_EDIT),
+    Target(
+        "settings",
+        "settings",
+        gettext_lazy("Your settings"),
+        "profile language zone theme password 设置",
+        Capability.PROFILE_EDIT,
+    ),
     Target("settings-users", "users", gettext_lazy("Users"), "users people roles 用户", Capability.USERS_MANAGE),
     Target("settings-tokens", "key", gettext_lazy("API tokens"), "api tokens keys 令牌", Capability.TOKENS_OWN),
-    Target("settings-sessions", "screen", gettext_lazy("Sessions"), "sessions log out devices 会话", Capability.PROFILE_EDIT),
-    Target("settings-installation", "info", gettext_lazy("Installation"), "installation public url mirror version", Capability.HEALTH_VIEW),
-    Target("self-health", "health", gettext_lazy("Self-health"), "self-health status checks 自检", Capability.HEALTH_VIEW),
+    Target(
+        "settings-sessions",
+        "screen",
+        gettext_lazy("Sessions"),
+        "sessions log out devices 会话",
+        Capability.PROFILE_EDIT,
+    ),
+    Target(
+        "settings-installation",
+        "info",
+        gettext_lazy("Installation"),
+        "installation public url mirror version",
+        Capability.HEALTH_VIEW,
+    ),
+    Target(
+        "self-health", "health", gettext_lazy("Self-health"), "self-health status checks 自检", Capability.HEALTH_VIEW
+    ),
 )
 
 
@@ -74,7 +100,13 @@ def _servers(text: str) -> list[Hit]:
         Q(name__icontains=text) | Q(provider__icontains=text) | Q(region__icontains=text)
     )
     return [
-        Hit("server", "fleet", row.name, " · ".join(filter(None, [row.provider, row.region])), reverse("server", args=[row.pk]))
+        Hit(
+            "server",
+            "fleet",
+            row.name,
+            " · ".join(filter(None, [row.provider, row.region])),
+            reverse("server", args=[row.pk]),
+        )
         for row in rows.only("id", "name", "provider", "region").order_by("name")[:LIMIT]
     ]
 
@@ -83,7 +115,11 @@ def _gpus(text: str) -> list[Hit]:
     rows = Gpu.objects.filter(removed_at=None, server__retired_at=None).filter(
         Q(uuid__icontains=text) | Q(name__icontains=text)
     )
-    found = rows.select_related("server").only("id", "uuid", "name", "index", "server__name").order_by("server__name", "index", "id")
+    found = (
+        rows.select_related("server")
+        .only("id", "uuid", "name", "index", "server__name")
+        .order_by("server__name", "index", "id")
+    )
     return [_gpu(row) for row in found[:LIMIT]]
 
 

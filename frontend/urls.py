@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from frontend.views import catalog, preferences, search
+from frontend.views import catalog, events, preferences, search, self_health
 from frontend.views.settings import installation, profile, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -27,5 +27,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("search/", search.search, name="search"),
+    path("events/", events.events, name="events"),
+    path("events/new/", events.events_new, name="events-new"),
+    path("events/csv/", events.events_csv, name="events-csv"),
+    path("self-health/", self_health.self_health, name="self-health"),
     path("settings/", include(settings_urls)),
 ]

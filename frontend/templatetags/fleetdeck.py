@@ -9,15 +9,22 @@
 """
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from django import template
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from frontend import formatting
 from frontend.status import tone_of
 from panel.core import clock
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+MISSING = (
+    '<span class="missing" title="{}"><span aria-hidden="true">—</span><span class="visually-hidden">{}</span></span>'
+)
 
 register = template.Library()
 register.filter("tone", tone_of)
@@ -27,13 +34,11 @@ register.filter("tone", tone_of)
 def missing(reason: str = "") -> SafeString:
     """Return the dash of a missing value, with the reason as accessible text."""
     words = formatting.missing_reason(reason or "")
-    return format_html(
-        '<span class="missing" title="{}"><span aria-hidden="true">—</span><span class="visually-hidden">{}</span></span>', words, words
-    )
+    return format_html(MISSING, words, words)
 
 
 def _figure(value: float | None, kind: str, reason: str) -> str:
-    return missing(reason) if value is None or value == "" else formatting.with_unit(value, kind)
+    return missing(reason) if value is None else formatting.with_unit(value, kind)
 
 
 @register.filter

@@ -21,7 +21,13 @@ def request_id(request: HttpRequest) -> str:
 
 def _page(request: HttpRequest, *, status: int, title: str, text: str, show_id: bool = False) -> HttpResponse:
     layout = "base.html" if isinstance(getattr(request, "user", None), User) else "bare.html"
-    context = {"title": title, "text": text, "status": status, "id": request_id(request) if show_id else "", "layout": layout}
+    context = {
+        "title": title,
+        "text": text,
+        "status": status,
+        "id": request_id(request) if show_id else "",
+        "layout": layout,
+    }
     return render(request, "errors/error.html", context, status=status)
 
 
@@ -40,31 +46,31 @@ def expected_error(request: HttpRequest, error: FleetdeckError) -> HttpResponse:
     return response
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 (Django names it)
     """Answer 400."""
     text = _("The panel could not read this request. Go back and try again.")
     return _page(request, status=400, title=_("Bad request"), text=text)
 
 
-def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 (Django names it)
     """Answer 403 where no capability was named."""
     return _page(request, status=403, title=_("You may not do this"), text=_("Your role does not allow it."))
 
 
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 (Django names it)
     """Answer 404."""
     text = _("There is no page or object at this address. It may have been removed, or the link may be wrong.")
     return _page(request, status=404, title=_("Not found"), text=text)
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 (Django names it)
     """Answer a form that came from elsewhere, or from a page that was open for too long."""
     text = _("This form was too old, or did not come from this panel. Load the page again and repeat the step.")
     return _page(request, status=403, title=_("Please try again"), text=text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with the id under which the error stands in the log. Asks neither the database nor Valkey: they may be the cause."""
+    """Answer 500 with the error's id in the log. Asks neither the database nor Valkey: they may be the cause."""
     context = {
         "title": _("Something went wrong"),
         "text": _("This is a fault of the panel. It stands in the panel's log under the id below."),

@@ -13,7 +13,9 @@ from panel.accounts.services.users import preferences_update
 def safe_next(request: HttpRequest, default: str = "/") -> str:
     """Return where the form asks to go on, when that is an address of this panel."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
-    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure())
+    is_ours = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
     return wanted if is_ours else default
 
 

@@ -66,10 +66,12 @@ export function unitOf(kind) {
 export function duration(seconds) {
   const total = Math.floor(Math.abs(seconds));
   const parts = { days: Math.floor(total / 86400), hours: Math.floor(total / 3600) % 24, minutes: Math.floor(total / 60) % 60, seconds: total % 60 };
-  if (parts.days) return interpolate(gettext("%(days)s d %(hours)s h"), parts, true);
-  if (parts.hours) return interpolate(gettext("%(hours)s h %(minutes)s m"), parts, true);
-  if (parts.minutes) return interpolate(gettext("%(minutes)s m %(seconds)s s"), parts, true);
-  return interpolate(gettext("%(seconds)s s"), parts, true);
+  /** @param {string} words */
+  const say = (words) => interpolate(words, parts, true);
+  if (parts.days) return say(parts.hours ? gettext("%(days)s d %(hours)s h") : gettext("%(days)s d"));
+  if (parts.hours) return say(parts.minutes ? gettext("%(hours)s h %(minutes)s m") : gettext("%(hours)s h"));
+  if (parts.minutes) return say(parts.seconds ? gettext("%(minutes)s m %(seconds)s s") : gettext("%(minutes)s m"));
+  return say(gettext("%(seconds)s s"));
 }
 
 /**

@@ -9,8 +9,10 @@
 export const registry = {
   copy: () => import("./modules/copy.js"),
   dialog: () => import("./modules/dialog.js"),
+  filters: () => import("./modules/filters.js"),
   livestate: () => import("./modules/livestate.js"),
   palette: () => import("./modules/palette.js"),
+  poke: () => import("./modules/poke.js"),
   rail: () => import("./modules/rail.js"),
   theme: () => import("./modules/theme.js"),
   toasts: () => import("./modules/toasts.js"),

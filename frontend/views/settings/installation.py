@@ -1,7 +1,6 @@
 """Facts of this installation, read only: they are set in its environment."""
 
 import platform
-from importlib.metadata import version
 
 from django import get_version
 from django.conf import settings
@@ -27,13 +26,22 @@ def installation(request: PageRequest) -> HttpResponse:
         (_("Full resolution kept"), duration(settings.RAW_RETENTION_HOURS * HOUR), "FLEETDECK_RAW_RETENTION_HOURS"),
         (_("Minutes kept"), duration(settings.MINUTE_RETENTION_DAYS * DAY), "FLEETDECK_MINUTE_RETENTION_DAYS"),
         (_("Hours kept"), duration(settings.HOUR_RETENTION_DAYS * DAY), "FLEETDECK_HOUR_RETENTION_DAYS"),
-        (_("Interval while watched"), duration(settings.WATCHED_INTERVAL_SECONDS), "FLEETDECK_WATCHED_INTERVAL_SECONDS"),
+        (
+            _("Interval while watched"),
+            duration(settings.WATCHED_INTERVAL_SECONDS),
+            "FLEETDECK_WATCHED_INTERVAL_SECONDS",
+        ),
     ]
     versions = [
-        ("Fleetdeck", version("fleetdeck")),
+        ("Fleetdeck", settings.VERSION),
         ("Python", platform.python_version()),
         ("Django", get_version()),
     ]
     return settings_page(
-        request, "settings/installation.html", "settings-installation", title=_("Installation"), rows=rows, versions=versions
+        request,
+        "settings/installation.html",
+        "settings-installation",
+        title=_("Installation"),
+        rows=rows,
+        versions=versions,
     )

@@ -20,7 +20,11 @@ from panel.accounts.services.sessions import session_end, sessions_end_all
 def sessions(request: PageRequest) -> HttpResponse:
     """Show where this person is logged in."""
     rows = [
-        {"row": row, "browser": browser_words(row.user_agent), "is_this": row.session_key == request.session.session_key}
+        {
+            "row": row,
+            "browser": browser_words(row.user_agent),
+            "is_this": row.session_key == request.session.session_key,
+        }
         for row in session_list(user_id=request.user.pk)
     ]
     return settings_page(request, "settings/sessions.html", "settings-sessions", title=_("Sessions"), rows=rows)
@@ -41,5 +45,7 @@ def end_all(request: PageRequest) -> HttpResponse:
     """Log out everywhere else."""
     actor = Actor.from_request(request)
     ended = sessions_end_all(actor=actor, user=request.user, except_key=request.session.session_key, reason="asked for")
-    messages.success(request, ngettext("%(n)d other session has ended.", "%(n)d other sessions have ended.", ended) % {"n": ended})
+    messages.success(
+        request, ngettext("%(n)d other session has ended.", "%(n)d other sessions have ended.", ended) % {"n": ended}
+    )
     return HttpResponseRedirect(reverse("settings-sessions"))

@@ -36,7 +36,10 @@ def tokens(request: PageRequest) -> HttpResponse:
     at = now()
     rows = [_row(token, at) for token in token_list(actor=Actor.from_request(request))[:SHOWN]]
     rows.sort(key=lambda row: row["state"] != "live")
-    consequences = [_("Programs that use it are refused from the next request on."), _("This cannot be undone; make a new token instead.")]
+    consequences = [
+        _("Programs that use it are refused from the next request on."),
+        _("This cannot be undone; make a new token instead."),
+    ]
     return settings_page(
         request,
         "settings/tokens.html",
@@ -74,7 +77,9 @@ def token_new(request: PageRequest) -> HttpResponse:
         except (InvalidInput, PermissionRefused, Conflict) as error:
             refuse(form, error)
         else:
-            return settings_page(request, "settings/token_made.html", "settings-tokens", title=_("Token made"), row=row, text=text)
+            return settings_page(
+                request, "settings/token_made.html", "settings-tokens", title=_("Token made"), row=row, text=text
+            )
     return settings_page(request, template, "settings-tokens", status=400, title=title, form=form)
 
 

@@ -38,7 +38,9 @@ def user_new(request: PageRequest) -> HttpResponse:
             messages.success(request, _("%(name)s can log in now.") % {"name": user.username})
             return HttpResponseRedirect(reverse("settings-users"))
     status = 400 if request.method == "POST" else 200
-    return settings_page(request, "settings/user_new.html", "settings-users", status=status, title=_("New user"), form=form)
+    return settings_page(
+        request, "settings/user_new.html", "settings-users", status=status, title=_("New user"), form=form
+    )
 
 
 def _person(user_id: int) -> User:

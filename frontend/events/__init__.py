@@ -1,0 +1,1 @@
+"""The Events page: what happened by itself (Event) and what somebody did (AuditEntry), as one stream by time."""

@@ -1,0 +1,27 @@
+// @ts-check
+/**
+ * Lets a live topic hurry an htmx element that polls: `data-topic` names the topic, `hx-trigger="every 15s, poke"` the rest.
+ * Without sockets the polling alone does it.
+ */
+import { live } from "../live.js";
+
+const AT_MOST_EVERY_MS = 1000;
+
+/** @param {HTMLElement} el */
+export function mount(el) {
+  let last = 0;
+  let timer = 0;
+  const poke = () => {
+    last = Date.now();
+    timer = 0;
+    htmx.trigger(el, "poke");
+  };
+  const soon = () => {
+    if (!timer) timer = window.setTimeout(poke, Math.max(0, last + AT_MOST_EVERY_MS - Date.now()));
+  };
+  const unsubscribe = live.subscribe(el.dataset.topic ?? "", { onSnapshot() {}, onDelta: soon });
+  return () => {
+    window.clearTimeout(timer);
+    unsubscribe();
+  };
+}

@@ -1,0 +1,123 @@
+"""Sentences for what is stored as codes: reasons of states, kinds of events, actions of the audit trail."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from fleet.enums import DriverState, GpuState, ServerState
+from fleet.xids import fault_meaning
+from frontend.formatting import MISSING_REASONS
+
+# Reasons of server and GPU states that are no reason of the wire (those are in frontend.formatting).
+STATE_REASONS: Final[Mapping[str, Promise]] = {
+    "agent_silent": gettext_lazy("the agent is silent"),
+    "rejoined": gettext_lazy("joined again"),
+    "left": gettext_lazy("the agent said goodbye"),
+    "retired": gettext_lazy("retired by a person"),
+    "server_silent": gettext_lazy("its server is silent"),
+    "server_retired": gettext_lazy("its server is retired"),
+    "not_enumerated": gettext_lazy("the driver no longer lists it"),
+    "gpu_lost": gettext_lazy("a GPU is lost"),
+    "gpu_missing": gettext_lazy("a GPU is missing"),
+    "gpu_degraded": gettext_lazy("a GPU is degraded"),
+    "gpu_unknown": gettext_lazy("a GPU does not answer"),
+}
+
+
+def reason_words(reason: str) -> str:
+    """Return the words for a state's reason; a person's own note, and a code that is not listed, stay as they are."""
+    if not reason:
+        return ""
+    if reason.startswith("driver_") and (state := reason.removeprefix("driver_")) in DriverState.values:
+        return str(DriverState(state).label)
+    words = STATE_REASONS.get(reason) or MISSING_REASONS.get(reason)
+    return str(words) if words is not None else reason
+
+
+def _label(choices: Any, value: object) -> str:
+    return str(choices(value).label) if value in choices.values else str(value)
+
+
+def _state_change(choices: Any, data: Mapping[str, Any]) -> str:
+    words = {"before": _label(choices, data.get("from", "")), "after": _label(choices, data.get("to", ""))}
+    reason = reason_words(str(data.get("reason") or data.get("detail") or ""))
+    if reason:
+        return _("%(before)s → %(after)s: %(reason)s") % {**words, "reason": reason}
+    return _("%(before)s → %(after)s") % words
+
+
+def _driver(data: Mapping[str, Any]) -> str:
+    return _("Driver: %(change)s") % {"change": _state_change(DriverState, data)}
+
+
+def _joined(data: Mapping[str, Any]) -> str:
+    if data.get("address"):
+        return _("A machine joined from %(address)s") % {"address": data["address"]}
+    return _("A machine joined")
+
+
+def _found(data: Mapping[str, Any]) -> str:
+    count = int(data.get("count") or 0)
+    return ngettext("%(count)d GPU found: %(name)s", "%(count)d GPUs found: %(name)s", count) % {
+        "count": count,
+        "name": data.get("name", ""),
+    }
+
+
+def _slices_removed(data: Mapping[str, Any]) -> str:
+    count = int(data.get("count") or 0)
+    return ngettext("%(count)d MIG instance removed", "%(count)d MIG instances removed", count) % {"count": count}
+
+
+def _fault(kind: str, data: Mapping[str, Any]) -> str:
+    code = data.get("code")
+    meaning = fault_meaning(kind, code if isinstance(code, int) else None)
+    return _("%(kind)s %(code)s: %(meaning)s") % {"kind": kind.upper(), "code": code, "meaning": meaning.sentence}
+
+
+EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "server.joined": _joined,
+    "server.state_changed": lambda data: _state_change(ServerState, data),
+    "server.driver_changed": _driver,
+    "gpu.state_changed": lambda data: _state_change(GpuState, data),
+    "gpu.found": _found,
+    "gpu.slices_removed": _slices_removed,
+    "gpu.xid": lambda data: _fault("xid", data),
+    "gpu.sxid": lambda data: _fault("sxid", data),
+}
+
+AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
+    "auth.login": gettext_lazy("Logged in"),
+    "auth.logout": gettext_lazy("Logged out"),
+    "auth.login_failed": gettext_lazy("Log-in refused"),
+    "session.end": gettext_lazy("Session ended"),
+    "session.end_all": gettext_lazy("Other sessions ended"),
+    "user.create": gettext_lazy("User made"),
+    "user.update": gettext_lazy("User changed"),
+    "user.delete": gettext_lazy("User deleted"),
+    "user.password": gettext_lazy("Password changed"),
+    "token.create": gettext_lazy("API token made"),
+    "token.revoke": gettext_lazy("API token revoked"),
+    "secrets.rotate": gettext_lazy("Encryption keys rotated"),
+    "join_token.create": gettext_lazy("Join token made"),
+    "join_token.revoke": gettext_lazy("Join token taken back"),
+    "agent.revoke": gettext_lazy("Agent's token revoked"),
+    "server.update": gettext_lazy("Server changed"),
+    "server.retire": gettext_lazy("Server retired"),
+    "server.remove": gettext_lazy("Server removed for good"),
+    "server.maintenance": gettext_lazy("Maintenance switched"),
+}
+
+
+def event_sentence(kind: str, data: Mapping[str, Any]) -> str:
+    """Return what an event says; for a kind that this page does not know yet, the kind itself."""
+    sentence = EVENT_SENTENCES.get(kind)
+    return sentence(data) if sentence is not None else kind
+
+
+def audit_sentence(action: str) -> str:
+    """Return what an audit entry says; for an action that this page does not know yet, the action itself."""
+    return str(AUDIT_SENTENCES.get(action, action))
