@@ -42,6 +42,7 @@ DRIVER_STATES: Final = (
 REASONS: Final = (
     "not_supported", "no_permission", "gpu_lost", "reset_required", "not_answering", "handle_refused", "mig_mode",
     "unknown_error", "insufficient_power", "function_not_found", "driver_unavailable",
+    "not_enumerated",
 )
 
 Text = Annotated[str, Meta(max_length=500)]
