@@ -19,6 +19,8 @@ ENCRYPTION_KEY_FILE = DATA_DIR / "encryption-keys"  # used, and made, when the e
 HOST = env.str("FLEETDECK_HOST", default="127.0.0.1")
 PORT = env.int("FLEETDECK_PORT", default=8000)
 PUBLIC_URL = env.str("FLEETDECK_PUBLIC_URL", default=f"http://{HOST if HOST != '0.0.0.0' else '127.0.0.1'}:{PORT}")  # noqa: S104
+IS_PUBLIC_URL_GIVEN = bool(env.str("FLEETDECK_PUBLIC_URL", default=""))
+PACKAGE_MIRRORS = env.dict("FLEETDECK_PACKAGE_MIRRORS", default={})  # name=index address of a mirror, comma between
 ALLOWED_HOSTS = env.list("FLEETDECK_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", HOST])
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL, *env.list("FLEETDECK_TRUSTED_ORIGINS", default=[])]
 IS_HTTPS = PUBLIC_URL.startswith("https://")
@@ -137,6 +139,8 @@ LOGGING = logging_config(
     level=env.str("FLEETDECK_LOG_LEVEL", default="INFO").upper(),
     as_json=env.str("FLEETDECK_LOG_FORMAT", default="text") == "json",
 )
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # RequestIdMiddleware has checked or replaced it
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # it would believe any X-Forwarded-For; RequestIdMiddleware binds `address`
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = DJANGO_STRUCTLOG_STATUS_2XX_LOG_LEVEL = logging.DEBUG
 
 AUTH_USER_MODEL = "accounts.User"
