@@ -5,7 +5,10 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
+import structlog
 from django.http import HttpRequest, HttpResponseBase
+
+from panel.core.addresses import client_address
 
 HEADER: Final = "X-Request-ID"
 _SHAPE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -27,6 +30,7 @@ class RequestIdMiddleware:
         request.request_id = request_id  # type: ignore[attr-defined]
         request.META["HTTP_X_REQUEST_ID"] = request_id
         request.__dict__.pop("headers", None)  # cached from META a few lines above
+        structlog.contextvars.bind_contextvars(request_id=request_id, address=client_address(request))
         response = self.get_response(request)
         response.headers[HEADER] = request_id
         return response
