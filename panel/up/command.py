@@ -93,21 +93,28 @@ async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, add
     supervisor.say(f"Data directory {data_dir}")
     await asyncio.to_thread(leftovers.end, supervisor.sessions, say=supervisor.say)
     environment |= await services.start(supervisor, data_dir, services.Given.from_environment(), environment)
-    await supervisor.run_once(plan.prepare(environment))
+    await supervisor.run_once(
+        plan.prepare(environment, has_agent=options.has_agent, has_demo=options.servers is not None)
+    )
     supervisor.say("The database is in order; starting web, worker and beat")
     web = supervisor.start(plan.web(environment, host=address.host, port=address.port))
     supervisor.start(plan.worker(environment))
     supervisor.start(plan.beat(environment))
     await supervisor.until_ready(web, address.answers, seconds=WEB_READY_SECONDS, what="The web process")
-    if options.has_agent:
-        supervisor.start(plan.agent(environment, panel_url=address.local_url, state_dir=data_dir / "agent"))
+    if options.has_agent and not _is_off(data_dir):
+        supervisor.start(plan.agent(environment, panel_url=address.local_url, data_dir=data_dir))
     if options.servers is not None:
-        directory = data_dir / "simulation"
         supervisor.say(f"Simulating {options.servers} servers")
         supervisor.start(
-            plan.demo(environment, panel_url=address.local_url, directory=directory, servers=options.servers)
+            plan.demo(environment, panel_url=address.local_url, data_dir=data_dir, servers=options.servers)
         )
     _greet(supervisor, data_dir, address)
+
+
+def _is_off(data_dir: Path) -> bool:
+    """Whether somebody retired this machine in the panel."""
+    record = datadir.read_json(data_dir / plan.AGENT_RECORD)
+    return isinstance(record, dict) and record.get("is_off") is True
 
 
 def _greet(supervisor: Supervisor, data_dir: Path, address: Address) -> None:

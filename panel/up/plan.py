@@ -11,6 +11,19 @@ from panel.up.datadir import BASE_DIR
 
 WEB_STOP_SECONDS: Final = 10.0
 WORKER_STOP_SECONDS: Final = 20.0
+AGENT_RECORD: Final = "run/agent.json"
+DEMO_RECORD: Final = "run/demo-token"
+# What an agent has no business with, although it runs beside the panel here.
+SECRETS: Final = frozenset(
+    {
+        "DATABASE_URL",
+        "REDIS_URL",
+        "BROKER_URL",
+        "FLEETDECK_SECRET_KEY",
+        "FLEETDECK_ENCRYPTION_KEYS",
+        "FLEETDECK_ADMIN_PASSWORD",
+    }
+)
 
 
 def web_command(host: str, port: int) -> tuple[str, ...]:
@@ -83,34 +96,39 @@ def beat(environment: Mapping[str, str]) -> ChildSpec:
     return ChildSpec(name="beat", command=as_module(beat_command()), environment=environment, directory=BASE_DIR)
 
 
-def prepare(environment: Mapping[str, str]) -> ChildSpec:
-    """Return the step that brings database, static files, translations and the admin into order, and ends."""
+def prepare(environment: Mapping[str, str], *, has_agent: bool, has_demo: bool) -> ChildSpec:
+    """Return the step that brings database, static files, translations and the first people into order, and ends."""
+    options = [*(["--agent"] if has_agent else []), *(["--demo"] if has_demo else [])]
     return ChildSpec(
         name="prepare",
-        command=(sys.executable, "-m", "panel.up.prepare"),
+        command=(sys.executable, "-m", "panel.up.prepare", *options),
         environment=environment,
         directory=BASE_DIR,
     )
 
 
-def agent(environment: Mapping[str, str], *, panel_url: str, state_dir: Path) -> ChildSpec:
-    """Return this machine's own agent, which joins by itself when it has not joined yet."""
+def agent(environment: Mapping[str, str], *, panel_url: str, data_dir: Path) -> ChildSpec:
+    """Return this machine's own agent, which joins by itself when it has not joined yet. It gets none of our secrets."""
+    state_dir, record = data_dir / "agent", data_dir / AGENT_RECORD
     return ChildSpec(
         name="agent",
-        command=(sys.executable, "-m", "panel.up.agent", "--panel", panel_url, "--state-dir", str(state_dir)),
-        environment=environment,
+        command=(
+            *(sys.executable, "-m", "panel.up.agent", "--panel", panel_url),
+            *("--state-dir", str(state_dir), "--record", str(record)),
+        ),
+        environment={name: value for name, value in environment.items() if name not in SECRETS},
         directory=BASE_DIR,
     )
 
 
-def demo(environment: Mapping[str, str], *, panel_url: str, directory: Path, servers: int) -> ChildSpec:
+def demo(environment: Mapping[str, str], *, panel_url: str, data_dir: Path, servers: int) -> ChildSpec:
     """Return the simulated fleet: real agents on simulated cards."""
     return ChildSpec(
         name="demo",
         command=(
-            *(sys.executable, "-m", "panel.up.demo", "--panel", panel_url),
-            *("--data-dir", str(directory), "--servers", str(servers)),
+            *(sys.executable, "-m", "fleet.simulation", "run", "--panel", panel_url, "--servers", str(servers)),
+            *("--data-dir", str(data_dir / "simulation"), "--token-file", str(data_dir / DEMO_RECORD)),
         ),
-        environment=environment,
+        environment={name: value for name, value in environment.items() if name not in SECRETS},
         directory=BASE_DIR,
     )

@@ -1,5 +1,6 @@
 """One step of `manage.py up`, with Django: database, translations, static files and the first person, each when needed."""
 
+import argparse
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from panel.core.errors import FleetdeckError
 from panel.core.keyfile import read_or_create
 from panel.settings.environment import DATA_DIR
+from panel.up import plan
 from panel.up.messages import compile_all
 
 ADMIN: Final = "admin"
@@ -77,14 +79,31 @@ def make_admin(data_dir: Path) -> None:
     print(f"Made the user {ADMIN!r}", flush=True)
 
 
+def make_tokens(*, has_agent: bool, has_demo: bool) -> None:
+    """Leave the tokens with which our own agent and the simulated fleet make themselves known."""
+    from panel.up import joining
+
+    if has_agent:
+        told = joining.own_agent_token(DATA_DIR / plan.AGENT_RECORD)
+        if told:
+            print(told, flush=True)
+    if has_demo:
+        joining.demo_token(DATA_DIR / plan.DEMO_RECORD)
+
+
 def main() -> None:
     """Do every step. Ends the process with a sentence when an expected one fails."""
+    parser = argparse.ArgumentParser(prog="python -m panel.up.prepare", description=__doc__)
+    parser.add_argument("--agent", action="store_true", help="also a join token for this machine, when it needs one")
+    parser.add_argument("--demo", action="store_true", help="also an API token for the simulated fleet")
+    options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
     django.setup()
     migrate()
     compile_all()
     collect_static(DATA_DIR / "run" / STAMP_NAME)
     make_admin(DATA_DIR)
+    make_tokens(has_agent=options.agent, has_demo=options.demo)
 
 
 if __name__ == "__main__":
