@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from rest_framework.routers import SimpleRouter
 
+from monitoring.api.urls import urlpatterns as monitoring_urls
 from panel.accounts import api as accounts_api
 from panel.accounts.api.fallback import api_not_found
 from panel.accounts.api.tokens import ObtainTokenView
@@ -12,6 +13,7 @@ accounts_api.register(router)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("auth/token/", ObtainTokenView.as_view(), name="auth-token"),
+    *monitoring_urls,
     path("", include(router.urls)),
     re_path(r"^.*$", api_not_found),
 ]

@@ -1,0 +1,1 @@
+"""What monitoring adds to the API: series, and the GPUs with their latest values."""

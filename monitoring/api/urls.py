@@ -1,0 +1,10 @@
+"""Paths of the API that hang below other resources, beside what `register` adds to the router."""
+
+from django.urls import path
+
+from monitoring.api.series import GpuSeriesView, ServerSeriesView
+
+urlpatterns = [
+    path("servers/<int:pk>/series/", ServerSeriesView.as_view(), name="server-series"),
+    path("gpus/<int:pk>/series/", GpuSeriesView.as_view(), name="gpu-series"),
+]
