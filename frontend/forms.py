@@ -77,6 +77,22 @@ class PasswordSetForm(forms.Form):
     )
 
 
+class ProofForm(forms.Form):
+    """That whoever sits there knows the password."""
+
+    password = _password(_("Your password"), "current-password")
+
+
+class CodeForm(forms.Form):
+    """A code of an authenticator app."""
+
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=32,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "autofocus": True}),
+    )
+
+
 class UserForm(forms.Form):
     """A person, as an admin sees them."""
 

@@ -2,17 +2,22 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from frontend.views import catalog, events, preferences, search, self_health
-from frontend.views.settings import installation, profile, sessions, tokens, users
+from frontend.views import catalog, charts, events, gpu, live, preferences, search, self_health, server
+from frontend.views.settings import installation, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
     path("", profile.profile, name="settings"),
     path("password/", profile.password, name="settings-password"),
+    path("second-factor/", second_factor.second_factor, name="settings-second-factor"),
+    path("second-factor/start/", second_factor.start, name="settings-second-factor-start"),
+    path("second-factor/confirm/", second_factor.confirm, name="settings-second-factor-confirm"),
+    path("second-factor/disable/", second_factor.disable, name="settings-second-factor-disable"),
     path("users/", users.users, name="settings-users"),
     path("users/new/", users.user_new, name="settings-user-new"),
     path("users/<int:user_id>/", users.user, name="settings-user"),
     path("users/<int:user_id>/password/", users.user_password, name="settings-user-password"),
     path("users/<int:user_id>/active/", users.user_active, name="settings-user-active"),
+    path("users/<int:user_id>/second-factor/", users.user_second_factor, name="settings-user-second-factor"),
     path("users/<int:user_id>/remove/", users.user_remove, name="settings-user-remove"),
     path("tokens/", tokens.tokens, name="settings-tokens"),
     path("tokens/new/", tokens.token_new, name="settings-token-new"),
@@ -23,7 +28,24 @@ settings_urls: list[URLPattern | URLResolver] = [
     path("installation/", installation.installation, name="settings-installation"),
 ]
 
+CHART_URLS: list[URLPattern | URLResolver] = [
+    path(address.format(kind=kind), view, {"kind": kind}, name=f"{kind}-{name}")
+    for kind in ("server", "gpu")
+    for address, view, name in (
+        ("{kind}s/<int:subject_id>/charts/<slug:chart_id>/", charts.table, "chart"),
+        ("{kind}s/<int:subject_id>/charts/<slug:chart_id>/csv/", charts.csv, "chart-csv"),
+        ("{kind}s/<int:subject_id>/summaries/", charts.summaries, "summaries"),
+    )
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("servers/<int:server_id>/", server.server, name="server"),
+    path("servers/<int:server_id>/rename/", server.rename, name="server-rename"),
+    path("servers/<int:server_id>/maintenance/", server.maintenance, name="server-maintenance"),
+    path("servers/<int:server_id>/remove/", server.remove, name="server-remove"),
+    path("gpus/<int:gpu_id>/", gpu.gpu, name="gpu"),
+    *CHART_URLS,
+    path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("search/", search.search, name="search"),

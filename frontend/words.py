@@ -99,6 +99,8 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "user.update": gettext_lazy("User changed"),
     "user.delete": gettext_lazy("User deleted"),
     "user.password": gettext_lazy("Password changed"),
+    "user.two_factor_on": gettext_lazy("Second factor switched on"),
+    "user.two_factor_off": gettext_lazy("Second factor switched off"),
     "token.create": gettext_lazy("API token made"),
     "token.revoke": gettext_lazy("API token revoked"),
     "secrets.rotate": gettext_lazy("Encryption keys rotated"),
