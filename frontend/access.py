@@ -41,6 +41,7 @@ def page(capability: Capability) -> Callable[[Callable[Concatenate[PageRequest, 
             require(request, capability)
             return view(request, *args, **kwargs)  # type: ignore[arg-type]  # a person: `require` refused the rest
 
+        guarded.capability = capability  # type: ignore[attr-defined]  # what the tests of access compare with the answers
         return guarded
 
     return decorate
