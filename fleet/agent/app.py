@@ -1,0 +1,104 @@
+"""The Celery worker around an agent: app, in-memory broker, threads and beat in one process."""
+
+import ctypes
+import gc
+import logging
+import signal
+import sys
+from types import FrameType
+from typing import Final
+
+from celery import Celery
+from celery.worker import WorkController
+from celery.worker import state as worker_state
+
+from fleet.agent.runtime import Agent
+from fleet.agent.timetable import TASK_OF, BeatStep, Timetable
+from fleet.agent.watchdog import Watchdog
+
+# One for each kind of work, and one to spare.
+THREADS: Final = 4
+EXIT_OK: Final = 0
+M_ARENA_MAX: Final = -8
+
+log = logging.getLogger(__name__)
+
+
+def make_app(agent: Agent) -> Celery:
+    """Return the Celery app whose three tasks are one agent's work."""
+    app = Celery("fleetdeck-agent", broker="memory://localhost//", set_as_current=False)
+    app.conf.update(
+        broker_transport="fleet.agent.broker:Transport",
+        broker_connection_retry_on_startup=True,
+        task_ignore_result=True,
+        task_default_queue="agent",
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_prefetch_multiplier=1,
+        timezone="UTC",
+    )
+    app.steps["worker"].add(BeatStep)
+
+    @app.task(name=TASK_OF["sample"])
+    def sample() -> None:
+        agent.sample()
+
+    @app.task(name=TASK_OF["report"])
+    def report() -> None:
+        agent.report()
+
+    @app.task(name=TASK_OF["sync"])
+    def sync() -> None:
+        agent.sync()
+
+    return app
+
+
+def run_agent(agent: Agent) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit status. Call from the main thread."""
+    _limit_memory()
+    timetable = Timetable()
+    worker = WorkController(
+        app=make_app(agent),
+        timetable=timetable,
+        pool_cls="threads",
+        concurrency=THREADS,
+        loglevel="WARNING",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    agent.start()
+    agent.intervals.attach(timetable)
+    watchdog = Watchdog(lambda: min(agent.last_sample, agent.last_report))
+    watchdog.start()
+    _trim_memory()
+    worker.start()
+    watchdog.stop()
+    agent.close()
+    log.info("Stopped.")
+    return worker.exitcode or EXIT_OK
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    """Have the worker's loop end; it looks once a second."""
+    worker_state.should_stop = EXIT_OK  # type: ignore[assignment]
+
+
+def _limit_memory() -> None:
+    """Keep allocations of all threads in few arenas: each would keep what its busiest moment needed."""
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+        if mallopt is not None:
+            mallopt(M_ARENA_MAX, 1)
+
+
+def _trim_memory() -> None:
+    """Give back what importing took, and leave what stays out of garbage collection."""
+    gc.collect()
+    gc.freeze()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

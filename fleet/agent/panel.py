@@ -1,0 +1,203 @@
+"""The panel as the agent sees it: four addresses, and what each kind of answer means for what was sent."""
+
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from fleet.agent import __version__, clock, wire
+
+MSGPACK: Final = "application/msgpack"
+TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
+MAX_ANSWER_BYTES: Final = 1_048_576
+# Batches refused with these, by the panel's own word, will be refused for ever.
+NEVER_TAKEN: Final = frozenset({400, 413, 415, 422})
+# Refusals with these statuses that are about the moment, or about the agent, and not about the batch.
+NOT_THE_BATCH: Final = frozenset({"incomplete", "unsupported_protocol"})
+
+T = TypeVar("T")
+
+
+class PanelError(Exception):
+    """The panel did not do what was asked. Subclasses say what to do about it."""
+
+
+class UnreachableError(PanelError):
+    """No answer, or one that asks to come back later: try again. retry_after_seconds: when, if it said so."""
+
+    def __init__(self, sentence: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(sentence)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RefusedError(PanelError):
+    """This request will never be taken as it is."""
+
+    def __init__(self, status: int, code: str, sentence: str) -> None:
+        super().__init__(f"{sentence} ({status} {code})")
+        self.status = status
+        self.code = code
+
+
+class TokenRefusedError(PanelError):
+    """The panel does not know this agent any more."""
+
+
+class PanelClient:
+    """Speaks to one panel with one agent's token. Keeps its connection; not for several threads at once.
+
+    ca_file: certificates to trust instead of the usual ones.
+    """
+
+    def __init__(
+        self, panel_url: str, token: str, ca_file: str = "", transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._http = httpx.Client(
+            base_url=panel_url.rstrip("/"),
+            headers={
+                "Authorization": f"Bearer {token}",
+                "User-Agent": f"fleetdeck-agent/{__version__}",
+                "Accept": MSGPACK,
+            },
+            timeout=TIMEOUT,
+            limits=httpx.Limits(max_connections=2, keepalive_expiry=90.0),
+            verify=_verify(panel_url, ca_file),
+            transport=transport,
+        )
+
+    def report(self, body: bytes) -> wire.ReportAnswer:
+        """Send one batch, zstd-compressed. Raises PanelError."""
+        at = clock.now()
+        headers = {
+            "Content-Type": wire.CONTENT_TYPE,
+            "Content-Encoding": "zstd",
+            wire.HEADER_SENT_AT_MS: str(at.at_ms),
+            wire.HEADER_SENT_MONOTONIC_MS: str(at.monotonic_ms),
+            wire.HEADER_OS_BOOT_ID: clock.os_boot_id(),
+        }
+        return self._ask("POST", "/api/agent/v1/report/", wire.ReportAnswer, headers=headers, content=body)
+
+    def assignments(self) -> wire.Assignments:
+        """Return what should be so on this machine. Raises PanelError."""
+        return self._ask("GET", "/api/agent/v1/assignments/", wire.Assignments)
+
+    def leave(self) -> None:
+        """Say goodbye: the token ends. Raises PanelError."""
+        self._send("POST", "/api/agent/v1/leave/")
+
+    def hurry(self, seconds: float) -> None:
+        """Wait no longer than this for answers from now on."""
+        self._http.timeout = httpx.Timeout(seconds)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> T:
+        response = self._send(method, path, headers, content)
+        return _decode(response, kind)
+
+    def _send(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, headers=headers, content=content)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            response = self._send_again(method, path, headers, content)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnreachableError(_sentence(error)) from error
+        if response.is_success:
+            return response
+        raise _failure(response)
+
+    def _send_again(
+        self, method: str, path: str, headers: Mapping[str, str] | None, content: bytes | None
+    ) -> httpx.Response:
+        """Send once more on a new connection: the panel closed the kept one in the moment of sending.
+
+        Every request here may be repeated: batches have names, the others state what is so.
+        """
+        try:
+            return self._http.request(method, path, headers=headers, content=content)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnreachableError(_sentence(error)) from error
+
+
+def join(panel_url: str, token: str, *, name: str = "", ca_file: str = "") -> wire.JoinAnswer:
+    """Use up a join token; returns the agent's own token, which the panel shows this once. Raises PanelError."""
+    request = wire.JoinRequest(
+        token=token,
+        agent_version=__version__,
+        hostname=(name or socket.gethostname())[:100],
+        capabilities=["nvml", "host"],
+    )
+    headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "User-Agent": f"fleetdeck-agent/{__version__}"}
+    with httpx.Client(timeout=TIMEOUT, verify=_verify(panel_url, ca_file)) as http:
+        try:
+            response = http.post(
+                f"{panel_url.rstrip('/')}/api/agent/v1/join/", content=msgspec.msgpack.encode(request), headers=headers
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise UnreachableError(_sentence(error)) from error
+    if not response.is_success:
+        raise _failure(response)
+    return _decode(response, wire.JoinAnswer)
+
+
+def _verify(panel_url: str, ca_file: str) -> ssl.SSLContext | bool:
+    """Return what httpx shall trust. Without TLS nothing is verified, and no certificates need be loaded (2 MB)."""
+    if urlsplit(panel_url).scheme != "https":
+        return False
+    if ca_file:
+        return ssl.create_default_context(cafile=ca_file)
+    return True
+
+
+def _decode(response: httpx.Response, kind: type[T]) -> T:
+    if len(response.content) > MAX_ANSWER_BYTES:
+        raise UnreachableError("The answer is too big to come from a panel.")
+    decode = msgspec.json.decode if "json" in response.headers.get("Content-Type", "") else msgspec.msgpack.decode
+    try:
+        return decode(response.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreachableError(f"The answer is not a panel's: {error}.") from error
+
+
+def _failure(response: httpx.Response) -> PanelError:
+    """Return the error that an answer other than 2xx stands for."""
+    status = response.status_code
+    refusal = _refusal(response)
+    sentence = refusal.message if refusal else f"The answer is {status} {response.reason_phrase}."
+    if status in {401, 403}:
+        return TokenRefusedError(sentence)
+    if status == 413 or (refusal and status in NEVER_TAKEN and refusal.code not in NOT_THE_BATCH):
+        return RefusedError(status, refusal.code if refusal else "", sentence)
+    return UnreachableError(sentence, _retry_after(response))
+
+
+def _refusal(response: httpx.Response) -> wire.Refusal | None:
+    """Return the panel's own words, None when something else answered (a proxy, another server)."""
+    try:
+        return _decode(response, wire.Refusal)
+    except UnreachableError:
+        return None
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    value = response.headers.get("Retry-After", "")
+    return min(float(value), 3600.0) if value.isdigit() else None
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")[:300]

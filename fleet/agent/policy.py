@@ -1,0 +1,57 @@
+"""What this machine allows, whatever the panel asks: a local file that the panel can neither read nor change."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+if sys.version_info >= (3, 11):  # noqa: UP036 (the agent, unlike the panel, runs on 3.10)
+    import tomllib
+else:  # rented servers often run Ubuntu 22.04 and its Python 3.10
+    import tomli as tomllib
+
+TEMPLATE: Final = """\
+# What this machine allows, whatever the panel asks. The panel cannot change this file. Restart the agent after a change.
+
+# Never sample faster than this, in seconds (1 to 60).
+# minimum_sample_interval_seconds = 1.0
+
+# Calls that keep a card's driver busy for 40 ms a round, on cards without PCIe byte counters.
+# allow_pcie_throughput = true
+
+# Names and users of the processes on the cards; without, the panel gets pids and memory.
+# tell_process_names = true
+
+# XIDs from the kernel's log, beside those that NVML tells.
+# read_kernel_log = true
+
+# How much waits here while the panel is away; the oldest goes first, and is counted.
+# spool_megabytes = 64
+# spool_hours = 24
+"""
+
+
+class PolicyError(Exception):
+    """The file is not what it should be; the sentence says where."""
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file's settings; the defaults hold where it has none."""
+
+    minimum_sample_interval_seconds: Annotated[float, msgspec.Meta(ge=1, le=60)] = 1.0
+    allow_pcie_throughput: bool = True
+    tell_process_names: bool = True
+    read_kernel_log: bool = True
+    spool_megabytes: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 64
+    spool_hours: Annotated[float, msgspec.Meta(gt=0, le=720)] = 24.0
+
+
+def load_policy(path: Path) -> Policy:
+    """Return the policy in a file, the defaults when there is none. Raises PolicyError."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text()), Policy)
+    except FileNotFoundError:
+        return Policy()
+    except (OSError, ValueError, msgspec.ValidationError) as error:
+        raise PolicyError(f"{path}: {error}") from error

@@ -1,0 +1,197 @@
+"""The agent itself: collect, batch, spool, send. Plain objects; who calls `sample`, `report` and `sync` when, is app's."""
+
+import logging
+import threading
+import time
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+import zstandard
+
+from fleet.agent import clock, wire
+from fleet.agent.batch import Batcher, Round
+from fleet.agent.faults.kernel_log import KernelLog
+from fleet.agent.faults.ledger import FaultLedger
+from fleet.agent.host.facts import read_host_facts
+from fleet.agent.host.processes import ProcessDirectory, has_host_pids
+from fleet.agent.host.samples import HostSampler
+from fleet.agent.intervals import Intervals
+from fleet.agent.nvml.card import ReadOptions
+from fleet.agent.nvml.driver import DriverWatch
+from fleet.agent.panel import PanelClient, PanelError
+from fleet.agent.policy import Policy
+from fleet.agent.reporter import Reporter
+from fleet.agent.spool import Spool
+from fleet.agent.state import Identity, StateDirectory, StateError, Status
+
+FACTS_SECONDS: Final = 300.0
+# While this many batches wait, they are cut larger: a day away is thousands of files instead of tens of thousands.
+BACKLOG_BATCHES: Final = 12
+BACKLOG_SECONDS: Final = 30.0
+LAST_SEND_SECONDS: Final = 3.0
+COMPRESSION_LEVEL: Final = 3
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """One run of the agent on one machine.
+
+    Each of `sample`, `report` and `sync` is skipped when the call before still runs, so that a slow driver or network
+    never piles up work.
+    """
+
+    def __init__(self, state: StateDirectory, identity: Identity, policy: Policy) -> None:
+        self.intervals = Intervals(identity, policy)
+        self.last_sample = self.last_report = time.monotonic()
+        self._state = state
+        self._policy = policy
+        self._name = identity.name
+        self._started_at_ms = clock.now().at_ms
+        self._ledger = FaultLedger()
+        self._kernel_log = KernelLog(self._ledger.note, state.kernel_log_path)
+        self._driver = DriverWatch(read_options(policy), self._ledger)
+        self._host = HostSampler()
+        self._batcher = Batcher(str(uuid4()), self._ledger.take)
+        self._spool = Spool(
+            state.spool_path,
+            max_bytes=policy.spool_megabytes * 1024 * 1024,
+            max_age_seconds=policy.spool_hours * 3600,
+        )
+        self._client = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
+        self._reporter = Reporter(
+            self._client, self._spool, on_answer=self._answered, on_refused=self._batcher.resend_facts
+        )
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
+        self._sampling, self._cutting, self._sending = threading.Lock(), threading.Lock(), threading.Lock()
+        self._gpus: dict[str, str] = {}
+        self._next_facts = 0.0
+        self._next_cut = 0.0
+
+    def start(self) -> None:
+        """Begin to follow the kernel's log."""
+        if self._policy.read_kernel_log:
+            self._kernel_log.start()
+
+    def sample(self) -> None:
+        """Take one round."""
+        with _unless_busy(self._sampling) as is_free:
+            if is_free:
+                taken = collect(self._driver, self._host, is_pcie_wanted=self.intervals.is_pcie_wanted)
+                self._gpus = {gpu.uuid: gpu.state for gpu in taken.gpus}
+                self._batcher.add(taken)
+                self._refresh_facts()
+                self.last_sample = time.monotonic()
+
+    def report(self) -> None:
+        """Cut a batch when one is due, then send what waits."""
+        with _unless_busy(self._cutting) as is_free:
+            if is_free and time.monotonic() >= self._next_cut:
+                self._cut()
+        with _unless_busy(self._sending) as is_free:
+            if is_free:
+                self._reporter.drain()
+                self._write_status()
+                self.last_report = time.monotonic()
+        if len(self._spool):
+            self.intervals.hasten("report", self._reporter.seconds_until_due)
+
+    def sync(self) -> None:
+        """Ask the panel what should be so on this machine; while it does not answer reports, not this either."""
+        if self._reporter.last_error:
+            return
+        with _unless_busy(self._sending) as is_free:
+            if is_free:
+                try:
+                    self.intervals.follow_assignments(self._client.assignments())
+                except PanelError as error:
+                    log.info("No assignments: %s", error)
+
+    def close(self) -> None:
+        """Send a last report if the panel takes it at once; what it does not take waits in the spool."""
+        self._kernel_log.stop()
+        with self._cutting:
+            self._cut(is_last=True)
+        if self._sending.acquire(timeout=LAST_SEND_SECONDS):
+            self._client.hurry(LAST_SEND_SECONDS)
+            self._reporter.drain(LAST_SEND_SECONDS)
+            self._client.close()
+        if self._sampling.acquire(timeout=LAST_SEND_SECONDS):
+            self._driver.close()
+
+    # ---- inside
+
+    def _cut(self, *, is_last: bool = False) -> None:
+        """Write what is pending to the spool as a batch with its final name."""
+        interval = self.intervals.report_seconds
+        if len(self._spool) >= BACKLOG_BATCHES:
+            interval = max(interval, BACKLOG_SECONDS)
+        # Half an interval of slack: being called a moment early is no reason to wait for the next call.
+        self._next_cut = time.monotonic() + interval - min(0.5, self.intervals.report_seconds / 2)
+        if is_last:
+            self._ledger.hold_seconds = 0.0  # nobody is left to wait for twins
+        batch = self._batcher.cut(spooled_batches=len(self._spool), lost_samples=self._spool.lost_samples)
+        body = self._compressor.compress(self._encode(batch.report))
+        self._spool.append(batch.report.boot_id, batch.report.seq, batch.samples, body)
+        if not self._ledger.has_untold():
+            self._kernel_log.save_cursor()
+
+    def _answered(self, answer: wire.ReportAnswer) -> None:
+        if answer.needs_facts:
+            self._batcher.resend_facts()
+        self.intervals.follow_answer(answer)
+
+    def _refresh_facts(self) -> None:
+        if time.monotonic() >= self._next_facts:
+            self._next_facts = time.monotonic() + FACTS_SECONDS
+            self._batcher.add_host_facts(read_host_facts(self._name))
+
+    def _write_status(self) -> None:
+        driver = self._driver.driver
+        status = Status(
+            at_ms=clock.now().at_ms,
+            started_at_ms=self._started_at_ms,
+            driver_state=driver.state,
+            driver_detail=driver.detail,
+            gpus=self._gpus,
+            spooled_batches=len(self._spool),
+            lost_samples=self._spool.lost_samples,
+            refused_batches=self._spool.refused_batches,
+            seconds_since_acknowledged=round(self._reporter.seconds_since_success, 1),
+            last_error=self._reporter.last_error,
+        )
+        try:
+            self._state.write_status(status)
+        except StateError as error:
+            log.debug("%s", error)
+
+
+class _unless_busy:  # noqa: N801 (reads as a phrase after `with`)
+    """Holds a lock if it is free; tells whether it does."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self._is_held = False
+
+    def __enter__(self) -> bool:
+        self._is_held = self._lock.acquire(blocking=False)
+        return self._is_held
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._is_held:
+            self._lock.release()
+
+
+def read_options(policy: Policy) -> ReadOptions:
+    """Return how cards are read on this machine."""
+    are_pids_known = has_host_pids()
+    directory = ProcessDirectory(is_visible=bool(are_pids_known), is_private=not policy.tell_process_names)
+    return ReadOptions(describe=directory.describe, has_host_pids=are_pids_known)
+
+
+def collect(driver: DriverWatch, host: HostSampler, *, is_pcie_wanted: bool = False) -> Round:
+    """Read everything once."""
+    gpus = driver.read(is_pcie_wanted=is_pcie_wanted)
+    return Round(driver.driver, gpus, host.read())
