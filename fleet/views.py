@@ -8,15 +8,18 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 import msgspec
 import structlog
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from redis.exceptions import RedisError
 
+from fleet.advice import driver_advice
 from fleet.agent import wire
+from fleet.enums import ServerState
+from fleet.selectors import join_live
 from fleet.services.agents import AgentIdentity, agent_authenticate, agent_leave, assignments_for
-from fleet.services.joining import server_join
+from fleet.services.joining import join_token_authenticate, server_join
 from panel.core.addresses import client_address
 from panel.core.errors import FleetdeckError, InvalidInput, NotAuthenticated, RateLimited, TooLarge
 from panel.core.rates import Rate, count_attempt
@@ -94,10 +97,14 @@ def read_body(request: HttpRequest, struct: type[Body]) -> Body:
         raise InvalidInput(_("The body cannot be read: %(error)s") % {"error": error}) from None
 
 
+def _bearer(request: HttpRequest) -> str:
+    scheme, _space, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 def bearer_agent(request: HttpRequest) -> AgentIdentity:
     """Return the agent whose token the request carries. Raises NotAuthenticated."""
-    scheme, _space, token = request.headers.get("Authorization", "").partition(" ")
-    identity = agent_authenticate(token=token.strip()) if scheme.lower() == "bearer" else None
+    identity = agent_authenticate(token=_bearer(request))
     if identity is None:
         raise NotAuthenticated(
             _("The panel does not know this agent's token, or it was taken back. Join the server again."), code="token_unknown"
@@ -123,6 +130,26 @@ def join(request: HttpRequest) -> HttpResponse:
     _limit_joins(address or "unknown")
     body = read_body(request, wire.JoinRequest)
     return answer(request, server_join(request=body, address=address), status=201)
+
+
+@agent_endpoint("GET")
+def join_status(request: HttpRequest) -> HttpResponse:
+    """Answer how far the join of this join token has come, for the installer that waits for the first report."""
+    row = join_token_authenticate(token=_bearer(request))
+    if row is None:
+        raise NotAuthenticated(_("The panel does not know this join token."), code="token_unknown")
+    server = row.server if row.used_at is not None else None
+    facts = join_live(row)
+    advice = driver_advice(facts["driver_state"]) if facts["driver_state"] else None
+    words = advice.as_text() if advice else {"sentence": "", "next_step": ""}
+    answered = {
+        **facts,
+        "server_name": server.name if server else row.name,
+        "has_reported": server is not None and server.state not in {ServerState.PENDING, ServerState.JOINING},
+        "driver_sentence": words["sentence"],
+        "next_step": words["next_step"],
+    }
+    return JsonResponse(answered)
 
 
 @agent_endpoint("GET")

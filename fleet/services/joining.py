@@ -164,6 +164,17 @@ def _agent_for(server: Server, request: wire.JoinRequest, address: str | None) -
     return agent, issued.token
 
 
+def join_token_authenticate(*, token: str) -> JoinToken | None:
+    """Return the join that this token stands for, used or not, so that its machine can ask how far it has come.
+
+    None when it is unknown, taken back, or older than its lifetime.
+    """
+    prefix = tokens.parse(token, kind=tokens.JOIN_TOKEN)
+    rows = JoinToken.objects.select_related("server__agent")
+    row = rows.filter(prefix=prefix, revoked_at=None, expires_at__gt=now()).first() if prefix else None
+    return row if row is not None and tokens.matches(token, row.token_hash) else None
+
+
 def server_join(*, request: wire.JoinRequest, address: str | None) -> wire.JoinAnswer:
     """Use up a join token: make (or revive) its server, give its agent a token. Raises NotAuthenticated or Conflict."""
     with transaction.atomic():

@@ -1,0 +1,426 @@
+#!/bin/sh
+# Installer of the Fleetdeck agent, served by the panel with its own address and checksums filled in.
+#
+#   sh install.sh --token TOKEN [--mirror INDEX_URL] [--detached]    join this machine to the panel
+#   sh install.sh                                                    renew an installed agent
+#   sh install.sh --uninstall                                        leave the panel and remove the agent
+#
+# As root it installs to /opt/fleetdeck-agent and runs as a service of systemd; as an ordinary user it installs to
+# ~/.local/share/fleetdeck-agent and runs as a service of the user. Where systemd does not run (containers) the agent runs
+# detached, under a small loop that starts it again when it ends. FLEETDECK_AGENT_DIR chooses another folder.
+set -eu
+umask 022
+
+PANEL_URL=@@PANEL_URL@@
+VERSION=@@VERSION@@
+WHEEL=@@WHEEL@@
+WHEEL_SHA256=@@WHEEL_SHA256@@
+REQUIREMENTS_SHA256=@@REQUIREMENTS_SHA256@@
+MINIMUM_PYTHON_MINOR=@@MINIMUM_PYTHON_MINOR@@
+FIRST_REPORT_SECONDS=${FLEETDECK_FIRST_REPORT_SECONDS:-90}
+
+TOKEN=${FLEETDECK_JOIN_TOKEN:-}
+MIRROR=${FLEETDECK_MIRROR:-}
+ACTION=install
+SERVICE=auto
+NAME=fleetdeck-agent
+
+say() { printf '%s\n' "$*"; }
+step() { printf '[%s/6] %s\n' "$1" "$2"; }
+fail() {
+  printf '\n%s: %s\n' "$NAME" "$1" >&2
+  shift
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit 1
+}
+usage() {
+  sed -n '2,12s/^# \{0,1\}//p' "$0"
+  exit "$1"
+}
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --token) [ $# -ge 2 ] || usage 2; TOKEN=$2; shift ;;
+    --token=*) TOKEN=${1#*=} ;;
+    --mirror) [ $# -ge 2 ] || usage 2; MIRROR=$2; shift ;;
+    --mirror=*) MIRROR=${1#*=} ;;
+    --detached) SERVICE=detached ;;
+    --uninstall) ACTION=uninstall ;;
+    -h | --help) usage 0 ;;
+    *) printf '%s: unknown option %s\n' "$NAME" "$1" >&2; usage 2 ;;
+  esac
+  shift
+done
+case "$MIRROR" in
+  '' | http://* | https://* | file://*) ;;
+  *) fail "The mirror must be the address of a package index that begins with http:// or https://." ;;
+esac
+
+# --- where things go ------------------------------------------------------------------------------------------------
+IS_ROOT=no
+[ "$(id -u)" = 0 ] && IS_ROOT=yes
+DATA_HOME=${XDG_DATA_HOME:-${HOME:-/nonexistent}/.local/share}
+CONFIG_HOME=${XDG_CONFIG_HOME:-${HOME:-/nonexistent}/.config}
+if [ -n "${FLEETDECK_AGENT_DIR:-}" ]; then
+  APP=$FLEETDECK_AGENT_DIR STATE=$FLEETDECK_AGENT_DIR/state
+  SERVICE=detached # a folder of one's own is one of several, and the service's name is one
+elif [ "$IS_ROOT" = yes ]; then
+  APP=/opt/$NAME STATE=/var/lib/$NAME
+else
+  APP=$DATA_HOME/$NAME STATE=$DATA_HOME/$NAME/state
+fi
+case "$APP" in
+  /*) ;;
+  *) fail "The folder $APP is not an absolute path." ;;
+esac
+case "$APP$STATE" in
+  *[!A-Za-z0-9_./@%+=:,-]*) fail "The folder $APP has a space or a special character in its path." \
+    "Choose another one: FLEETDECK_AGENT_DIR=/path sh install.sh …" ;;
+esac
+if [ "$IS_ROOT" = yes ]; then UNIT=/etc/systemd/system/$NAME.service; else UNIT=$CONFIG_HOME/systemd/user/$NAME.service; fi
+CONTROL=$APP/control.sh
+LOG=$APP/agent.log
+
+systemd() { if [ "$IS_ROOT" = yes ]; then systemctl "$@"; else systemctl --user "$@"; fi; }
+has_systemd() {
+  [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1 || return 1
+  if [ "$IS_ROOT" = yes ]; then return 0; fi
+  systemctl --user show-environment >/dev/null 2>&1
+}
+if [ "$SERVICE" = auto ]; then
+  if has_systemd; then SERVICE=systemd; else SERVICE=detached; fi
+fi
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/$NAME.XXXXXX")
+trap 'rm -rf "$TMP"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# --- small tools ----------------------------------------------------------------------------------------------------
+explain_fetch() { # tool, exit code, address
+  case "$1:$2" in
+    curl:5) say "The name of the proxy cannot be resolved. Check http_proxy and https_proxy." ;;
+    curl:6) say "The panel's name cannot be resolved. Check DNS on this machine, or use the panel's IP address." ;;
+    curl:7) say "Nothing accepts connections there. Check that the panel runs and that no firewall is between." ;;
+    curl:28) say "The panel did not answer in time. A firewall or a proxy may hold the connection." ;;
+    curl:35 | curl:51 | curl:60 | curl:77 | wget:5)
+      say "TLS failed: the panel's certificate is not trusted here, or this machine's clock is wrong ($(date))." ;;
+    curl:22 | wget:8) say "The panel, or a proxy before it, answered with an error. The page may have moved, or the line is old." ;;
+    wget:4) say "The panel cannot be reached: DNS, firewall or proxy." ;;
+    *) say "Check DNS, proxy and firewall between this machine and the panel." ;;
+  esac
+}
+fetch() { # address, file
+  code=0
+  if command -v curl >/dev/null 2>&1; then
+    tool=curl
+    curl -fsSL --connect-timeout 15 --max-time 300 -o "$2" "$1" || code=$?
+  elif command -v wget >/dev/null 2>&1; then
+    tool=wget
+    wget -q -T 30 -O "$2" "$1" || code=$?
+  else
+    tool=python
+    "$PYTHON" -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], sys.argv[2])' "$1" "$2" || code=$?
+  fi
+  [ "$code" = 0 ] || fail "Could not fetch $1" "$(explain_fetch "$tool" "$code")"
+}
+check() { # file, sha256
+  found=$("$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest())' "$1")
+  [ "$found" = "$2" ] || fail "What came from the panel is not what this installer was made for ($(basename "$1"))." \
+    "Copy a fresh line from the panel: it may have been upgraded in between. If it happens again, something rewrites downloads."
+}
+find_python() {
+  for candidate in ${FLEETDECK_PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    if command -v "$candidate" >/dev/null 2>&1 &&
+      "$candidate" -c "import sys; sys.exit(sys.version_info < (3, $MINIMUM_PYTHON_MINOR))" 2>/dev/null; then
+      PYTHON=$(command -v "$candidate")
+      return 0
+    fi
+  done
+  found=$(python3 -V 2>&1 || true)
+  fail "The agent needs Python 3.$MINIMUM_PYTHON_MINOR or newer (found: ${found:-none})." \
+    "Debian and Ubuntu: apt-get install -y python3 python3-venv" \
+    "On an older system install a newer Python beside it and name it: FLEETDECK_PYTHON=/path/to/python3 sh install.sh …"
+}
+
+# --- the service ----------------------------------------------------------------------------------------------------
+stop_agent() {
+  if [ -f "$UNIT" ] && [ -z "${FLEETDECK_AGENT_DIR:-}" ] && has_systemd; then systemd stop "$NAME" >/dev/null 2>&1 || true; fi
+  if [ -f "$CONTROL" ]; then sh "$CONTROL" stop >/dev/null 2>&1 || true; fi
+}
+write_control() {
+  cat >"$CONTROL" <<CONTROL_END
+#!/bin/sh
+# Runs the Fleetdeck agent where there is no systemd: sh control.sh start | stop | status. The log is agent.log beside it.
+APP='$APP' STATE='$STATE' LOG='$LOG'
+CONTROL_END
+  cat >>"$CONTROL" <<'CONTROL_END'
+PID_FILE=$APP/agent.pid
+
+is_running() {
+  [ -f "$PID_FILE" ] && pid=$(cat "$PID_FILE") && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null &&
+    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "$APP/control.sh loop"
+}
+case "${1:-}" in
+  loop)
+    echo $$ >"$PID_FILE"
+    child=
+    trap 'trap "" TERM INT; [ -z "$child" ] || { kill "$child" 2>/dev/null; wait "$child"; }; rm -f "$PID_FILE"; exit 0' TERM INT
+    while :; do
+      if [ -f "$LOG" ] && [ "$(wc -c <"$LOG")" -gt 10000000 ]; then mv -f "$LOG" "$LOG.1"; fi
+      "$APP/venv/bin/python" -m fleet.agent run --state-dir "$STATE" >>"$LOG" 2>&1 &
+      child=$!
+      wait "$child"
+      child=
+      sleep 5 &
+      wait $!
+    done
+    ;;
+  start)
+    is_running && { echo "The agent runs already (pid $pid)."; exit 0; }
+    if command -v setsid >/dev/null 2>&1; then
+      setsid nohup sh "$APP/control.sh" loop </dev/null >/dev/null 2>&1 &
+    else
+      nohup sh "$APP/control.sh" loop </dev/null >/dev/null 2>&1 &
+    fi
+    ;;
+  stop)
+    is_running || exit 0
+    kill "$pid"
+    tries=0
+    while kill -0 "$pid" 2>/dev/null && [ $tries -lt 150 ]; do
+      sleep 0.2 2>/dev/null || sleep 1
+      tries=$((tries + 1))
+    done
+    kill -9 "$pid" 2>/dev/null || true
+    rm -f "$PID_FILE"
+    ;;
+  status) if is_running; then echo "running (pid $pid)"; else echo "not running"; exit 3; fi ;;
+  *) echo "usage: sh $APP/control.sh start | stop | status" >&2; exit 2 ;;
+esac
+CONTROL_END
+}
+write_unit() {
+  mkdir -p "$(dirname "$UNIT")"
+  {
+    cat <<UNIT_END
+[Unit]
+Description=Fleetdeck agent
+After=network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=$APP/venv/bin/python -m fleet.agent run --state-dir $STATE
+Restart=always
+RestartSec=5
+TimeoutStopSec=30
+MemoryHigh=192M
+MemoryMax=384M
+NoNewPrivileges=yes
+UNIT_END
+    if [ "$IS_ROOT" = yes ]; then
+      cat <<UNIT_END
+User=$NAME
+Group=$NAME
+StateDirectory=$NAME
+SupplementaryGroups=$(service_groups)
+AmbientCapabilities=CAP_SYSLOG
+CapabilityBoundingSet=CAP_SYSLOG
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+ProtectControlGroups=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectClock=yes
+ProtectHostname=yes
+RestrictSUIDSGID=yes
+RestrictRealtime=yes
+RestrictNamespaces=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+
+[Install]
+WantedBy=multi-user.target
+UNIT_END
+    else
+      printf '\n[Install]\nWantedBy=default.target\n'
+    fi
+  } >"$UNIT"
+}
+service_groups() { # groups that own the cards' device files and the kernel log, where this system has them
+  for group in video render adm; do
+    if getent group "$group" >/dev/null 2>&1; then printf '%s ' "$group"; fi
+  done
+}
+make_account() {
+  id "$NAME" >/dev/null 2>&1 && return 0
+  useradd --system --user-group --home-dir "$STATE" --no-create-home --shell /usr/sbin/nologin "$NAME" ||
+    fail "Could not make the system user $NAME." "Make it by hand, or run the agent without systemd: add --detached."
+}
+start_agent() {
+  if [ "$SERVICE" = systemd ]; then
+    write_unit
+    if [ "$IS_ROOT" = yes ]; then chown -R "$NAME:$NAME" "$STATE"; fi
+    systemd daemon-reload
+    systemd enable --quiet "$NAME" 2>/dev/null || systemd enable "$NAME"
+    systemd restart "$NAME"
+    if [ "$IS_ROOT" = no ] && ! loginctl enable-linger "$(id -un)" >/dev/null 2>&1; then
+      say "      The agent stops when you log out, because lingering is off. Ask root for: loginctl enable-linger $(id -un)"
+    fi
+  else
+    sh "$CONTROL" start
+    say "      No systemd here: it runs detached. After a restart of this container start it with: sh $CONTROL start"
+  fi
+}
+show_log() {
+  if [ "$SERVICE" = systemd ]; then
+    if [ "$IS_ROOT" = yes ]; then journalctl -u "$NAME" -n 15 --no-pager 2>/dev/null; else
+      journalctl --user -u "$NAME" -n 15 --no-pager 2>/dev/null
+    fi
+  else
+    tail -n 15 "$LOG" 2>/dev/null
+  fi | sed 's/^/  | /' >&2
+}
+
+# --- leaving --------------------------------------------------------------------------------------------------------
+uninstall() {
+  [ -d "$APP" ] || [ -d "$STATE" ] || fail "There is no agent in $APP."
+  say "Removing the agent from $APP"
+  stop_agent
+  if [ -x "$APP/venv/bin/python" ]; then
+    if "$APP/venv/bin/python" -m fleet.agent leave --state-dir "$STATE"; then
+      say "  said goodbye to the panel"
+    else
+      say "  the panel was not told; retire the server there by hand"
+    fi
+  fi
+  if [ -f "$UNIT" ] && [ -z "${FLEETDECK_AGENT_DIR:-}" ]; then
+    if has_systemd; then systemd disable "$NAME" >/dev/null 2>&1 || true; fi
+    rm -f "$UNIT"
+    if has_systemd; then systemd daemon-reload || true; fi
+  fi
+  rm -rf "$APP" "$STATE"
+  if [ "$IS_ROOT" = yes ] && [ -z "${FLEETDECK_AGENT_DIR:-}" ] && id "$NAME" >/dev/null 2>&1; then
+    userdel "$NAME" >/dev/null 2>&1 || true
+  fi
+  say "Done: nothing of the agent is left on this machine."
+}
+if [ "$ACTION" = uninstall ]; then
+  uninstall
+  exit 0
+fi
+
+# --- joining --------------------------------------------------------------------------------------------------------
+IS_JOINED=no
+[ -d "$STATE" ] && [ -n "$(ls -A "$STATE" 2>/dev/null)" ] && IS_JOINED=yes
+if [ -z "$TOKEN" ] && [ "$IS_JOINED" = no ]; then
+  fail "A join token is needed. Copy the whole line from the panel: $PANEL_URL/join/"
+fi
+
+say "Fleetdeck agent $VERSION → $APP"
+find_python
+step 1 "Python: $("$PYTHON" -V 2>&1) at $PYTHON"
+"$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ||
+  fail "Python's venv module is missing." \
+    "Debian and Ubuntu: apt-get install -y $("$PYTHON" -c 'import sys; print("python3.%d-venv" % sys.version_info[1])')"
+
+step 2 "Fetching the agent from $PANEL_URL"
+fetch "$PANEL_URL/agent/$WHEEL" "$TMP/$WHEEL"
+fetch "$PANEL_URL/agent/requirements.txt" "$TMP/requirements.txt"
+check "$TMP/$WHEEL" "$WHEEL_SHA256"
+check "$TMP/requirements.txt" "$REQUIREMENTS_SHA256"
+
+step 3 "Installing its packages${MIRROR:+ from $MIRROR}"
+mkdir -p "$APP" "$STATE" || fail "The folder $APP cannot be written."
+chmod 700 "$STATE"
+NEW=$APP/venv-$(date +%Y%m%d%H%M%S)-$$
+trap 'rm -rf "$TMP" "$NEW"' EXIT
+"$PYTHON" -m venv "$NEW" >"$TMP/venv.log" 2>&1 || fail "Python could not make a virtual environment in $NEW." "$(tail -n 3 "$TMP/venv.log")"
+pip() { "$NEW/bin/python" -m pip --quiet --disable-pip-version-check --no-input "$@" >"$TMP/pip.log" 2>&1; }
+set -- --require-hashes --only-binary :all: -r "$TMP/requirements.txt"
+if [ -n "$MIRROR" ]; then set -- --index-url "$MIRROR" "$@"; fi
+pip install "$@" ||
+  fail "The agent's packages could not be installed:" "$(grep -v '^$' "$TMP/pip.log" | tail -n 4)" \
+    "If this machine does not reach the package index, choose a mirror on the panel's join page, or add: --mirror INDEX_URL" \
+    "Behind a proxy, set https_proxy first."
+pip install --no-deps --no-index "$TMP/$WHEEL" || fail "The agent's wheel could not be installed:" "$(tail -n 4 "$TMP/pip.log")"
+
+resume() { # after a failed join: what ran before runs on
+  if [ "$IS_JOINED" = yes ] && [ -f "$CONTROL" ]; then start_agent; else rm -rf "$NEW"; rmdir "$STATE" "$APP" 2>/dev/null || true; fi
+}
+stop_agent
+if [ -n "$TOKEN" ]; then
+  step 4 "Joining"
+  "$NEW/bin/python" -m fleet.agent join --panel "$PANEL_URL" --token "$TOKEN" --state-dir "$STATE" || {
+    resume
+    fail "This machine did not join (see the line above). Nothing was changed; run a fresh line from the panel to try again."
+  }
+else
+  step 4 "Joined before; only the agent is renewed"
+fi
+OLD=$(readlink "$APP/venv" 2>/dev/null || true)
+rm -f "$APP/venv"
+ln -s "$NEW" "$APP/venv"
+trap 'rm -rf "$TMP"' EXIT
+case "$OLD" in "$APP"/venv-*) rm -rf "$OLD" ;; esac
+write_control
+
+step 5 "Starting"
+if [ "$SERVICE" = systemd ] && [ "$IS_ROOT" = yes ]; then make_account; fi
+start_agent
+
+if [ -z "$TOKEN" ]; then
+  say "Done: the agent is renewed."
+  exit 0
+fi
+step 6 "Waiting for the first report"
+FLEETDECK_JOIN_TOKEN=$TOKEN "$APP/venv/bin/python" - "$PANEL_URL" "$FIRST_REPORT_SECONDS" <<'WAIT_END' || { show_log; exit 1; }
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+panel, patience = sys.argv[1], float(sys.argv[2])
+request = urllib.request.Request(panel + "/api/agent/v1/join/status/")
+request.add_header("Authorization", "Bearer " + os.environ["FLEETDECK_JOIN_TOKEN"])
+deadline = time.monotonic() + patience
+said, trouble, facts = set(), "", {}
+
+
+def tell(key, text):
+    if key not in said:
+        said.add(key)
+        print("      " + text, flush=True)
+
+
+while True:
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            facts, trouble = json.load(answer), ""
+    except (OSError, ValueError) as error:
+        trouble = "The panel did not answer: %s" % getattr(error, "reason", error)
+    if facts.get("facts_at"):
+        tell("facts", "host facts arrived")
+    skew = facts.get("clock_skew_seconds")
+    if skew is not None and abs(skew) > 30:
+        way = "ahead of" if skew > 0 else "behind"
+        tell("skew", "This machine's clock is %.0f s %s the panel's. Samples are kept at the panel's time; set up NTP." % (abs(skew), way))
+    if facts.get("has_reported"):
+        break
+    if time.monotonic() > deadline:
+        print("\nfleetdeck-agent: The agent runs and no report of it has reached the panel within %.0f s." % patience, file=sys.stderr)
+        print("  " + (trouble or "Look at its log; a proxy may stop large or compressed requests."), file=sys.stderr)
+        sys.exit(1)
+    time.sleep(1)
+tell("report", "first report accepted")
+tell("gpus", "GPUs found: %s" % facts["gpu_count"])
+if facts.get("driver_state") != "ok":
+    tell("driver", facts["driver_sentence"])
+    if facts.get("next_step"):
+        tell("step", facts["next_step"])
+print("Done: this machine reports as “%s”: %s" % (facts["server_name"], panel + "/servers/%d/" % facts["server_id"]))
+WAIT_END
