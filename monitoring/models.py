@@ -52,7 +52,7 @@ class DirtyHour(models.Model):
 class SeriesProgress(models.Model):
     """How far one step of the store has come: everything before `until_ms` (Unix ms) is done.
 
-    step: seconds of the rollup's slot (60, 300, 3600), or `hour` and `day` for sealing; see monitoring/store/progress.py.
+    step: seconds of a rollup's slot (60, 300), or `hour` for closing; see monitoring/store/progress.py.
     """
 
     pk = models.CompositePrimaryKey("kind", "step")

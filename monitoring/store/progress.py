@@ -6,7 +6,6 @@ from monitoring.models import SeriesProgress
 from monitoring.store.tables import SubjectKind
 
 CLOSED: Final = "hour"  # hours before are sealed and rolled up for good
-FOLDED: Final = "day"  # days before are in blocks
 
 
 def progress_of(kind: SubjectKind, step: str) -> int | None:

@@ -52,7 +52,9 @@ def fetch_row(query: str, parameters: dict[str, Any]) -> tuple[Any, ...]:
     The arrays must be without nulls. Runs on Django's connection, so it takes part in its transactions and query counts.
     """
     connection.ensure_connection()
-    cursor = psycopg.Cursor(connection.connection)  # Django's own binds parameters itself, which excludes binary answers
+    cursor = psycopg.Cursor(
+        connection.connection
+    )  # Django's own binds parameters itself, which excludes binary answers
     cursor.format = pq.Format.BINARY
     for oid, loader in _LOADERS:
         cursor.adapters.register_loader(oid, loader)

@@ -1,0 +1,30 @@
+"""Jobs of the time-series store that the clock starts. Each may run twice, or be killed, at any point."""
+
+from celery import shared_task
+
+from monitoring import services
+from panel.core.clock import now
+
+
+@shared_task(name="monitoring.tasks.store_tick", soft_time_limit=240, time_limit=280)
+def store_tick_task() -> None:
+    """Close hours, redo what came late, bring rollups up to now."""
+    services.store_tick(now=now())
+
+
+@shared_task(name="monitoring.tasks.store_fold", soft_time_limit=240, time_limit=280)
+def store_fold_task() -> None:
+    """Fold closed days into blocks."""
+    services.store_fold(now=now())
+
+
+@shared_task(name="monitoring.tasks.store_forget", soft_time_limit=240, time_limit=280)
+def store_forget_task() -> None:
+    """Remove what is older than its retention."""
+    services.store_forget(now=now())
+
+
+@shared_task(name="monitoring.tasks.partitions_make", soft_time_limit=60, time_limit=90)
+def partitions_make_task() -> None:
+    """Make partitions ahead, alert when there are few."""
+    services.sample_partitions_make()
