@@ -15,5 +15,9 @@ def every(seconds: float, task: str, *, expires: float | None = None) -> dict[st
 BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "queue probe": every(15 * SECOND, "panel.core.tasks.queue_probe"),
     "silent servers": every(5 * SECOND, "fleet.tasks.servers_watch"),
+    "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
+    "store fold": every(HOUR, "monitoring.tasks.store_fold"),
+    "store forget": every(HOUR, "monitoring.tasks.store_forget"),
+    "partitions": every(30 * MINUTE, "monitoring.tasks.partitions_make"),
     "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),
 }
