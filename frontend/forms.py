@@ -111,6 +111,36 @@ class NewUserForm(UserForm):
     )
 
 
+class JoinForm(forms.Form):
+    """A machine that shall join."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=100,
+        help_text=_("How the server is called in this panel."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    provider = forms.CharField(
+        label=_("Provider"), max_length=64, required=False, widget=forms.TextInput(attrs={"list": "join-providers"})
+    )
+    region = forms.CharField(label=_("Region"), max_length=64, required=False)
+    way = forms.ChoiceField(
+        label=_("What is it?"),
+        choices=[("machine", _("Server or virtual machine")), ("container", _("Container without an init"))],
+        initial="machine",
+        widget=forms.RadioSelect,
+    )
+    mirror = forms.CharField(
+        label=_("Package mirror"),
+        max_length=500,
+        required=False,
+        help_text=_(
+            "For machines that do not reach the public package index well: a name from the list, or an index address."
+        ),
+        widget=forms.TextInput(attrs={"list": "join-mirrors", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+
 TOKEN_LIFETIMES: Final = {
     "1": (_("1 day"), timedelta(days=1)),
     "7": (_("7 days"), timedelta(days=7)),

@@ -2,7 +2,20 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from frontend.views import catalog, charts, events, gpu, live, preferences, search, self_health, server
+from frontend.views import (
+    catalog,
+    charts,
+    events,
+    fleet,
+    gpu,
+    join,
+    live,
+    overview,
+    preferences,
+    search,
+    self_health,
+    server,
+)
 from frontend.views.settings import installation, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -39,6 +52,12 @@ CHART_URLS: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", overview.overview, name="overview"),
+    path("fleet/", fleet.fleet, name="fleet"),
+    path("fleet/rows/", fleet.rows, name="fleet-rows"),
+    path("fleet/columns/", fleet.columns, name="fleet-columns"),
+    path("fleet/csv/", fleet.export, name="fleet-csv"),
+    path("fleet/sparklines/", fleet.sparks, name="fleet-sparklines"),
     path("servers/<int:server_id>/", server.server, name="server"),
     path("servers/<int:server_id>/rename/", server.rename, name="server-rename"),
     path("servers/<int:server_id>/maintenance/", server.maintenance, name="server-maintenance"),
@@ -52,6 +71,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("events/", events.events, name="events"),
     path("events/new/", events.events_new, name="events-new"),
     path("events/csv/", events.events_csv, name="events-csv"),
+    path("join/", join.join, name="join"),
+    path("join/<int:token_id>/", join.join_one, name="join-one"),
+    path("join/<int:token_id>/steps/", join.join_steps, name="join-steps"),
+    path("join/<int:token_id>/revoke/", join.join_revoke, name="join-revoke"),
     path("self-health/", self_health.self_health, name="self-health"),
     path("settings/", include(settings_urls)),
 ]
