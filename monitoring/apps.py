@@ -14,11 +14,14 @@ def _make_partitions(**_arguments: Any) -> None:
 
 
 class MonitoringConfig(AppConfig):
-    """See the package's docstring."""
+    """Keeps partitions ahead of the samples, and registers the live topics of the fleet."""
 
     name = "monitoring"
     label = "monitoring"
 
     def ready(self) -> None:
-        """Make partitions after every migrate."""
+        """Make partitions after every migrate; fill the registry of live topics."""
+        from monitoring.live.kinds import register_all
+
         post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")
+        register_all()

@@ -1,7 +1,7 @@
 """The one ASGI application: agents' reports, live sockets, and Django for everything else."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
@@ -10,22 +10,22 @@ from django.core.asgi import get_asgi_application
 
 _django = get_asgi_application()  # first: what follows needs the apps to be ready
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from channels.sessions import CookieMiddleware  # noqa: E402
 from django.urls import path  # noqa: E402
-from monitoring.ingest.app import application as _ingest  # noqa: E402
 
+from monitoring.ingest.app import application as _ingest  # noqa: E402
 from monitoring.live.consumer import LiveConsumer  # noqa: E402
 from monitoring.live.hub import hub  # noqa: E402
 
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[Any], Awaitable[None]]
 
 REPORT_PATH: Final = "/api/agent/v1/report/"
 
-_sockets = AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
+_sockets = AllowedHostsOriginValidator(CookieMiddleware(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:

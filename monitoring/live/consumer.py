@@ -8,6 +8,7 @@ import msgspec
 import structlog
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 
 from monitoring.live import counters, sessions
 from monitoring.live.hub import hub
@@ -44,7 +45,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.wake = asyncio.Event()
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_closing = False
-        viewer = sessions.Viewer.from_scope(self.scope)
+        session_key = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME)
+        viewer = await database_sync_to_async(sessions.viewer_of)(session_key)
         await self.accept()
         if viewer is None:
             await self.end("logged_out", CLOSE_LOGGED_OUT)
@@ -77,28 +79,40 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         except (msgspec.MsgspecError, InvalidInput) as error:
             await self.end(str(error), CLOSE_BAD_MESSAGE)
             return
-        for name in dict.fromkeys(request.topics[:MAX_TOPICS]):
-            if request.type == "subscribe":
-                await self.subscribe(name)
-            elif request.type == "unsubscribe":
+        names = list(dict.fromkeys(request.topics[:MAX_TOPICS]))
+        if request.type == "subscribe":
+            await self.subscribe(names)
+        elif request.type == "unsubscribe":
+            for name in names:
                 await self.unsubscribe(name)
 
-    async def subscribe(self, name: str) -> None:
-        """Join a topic when this person may see it, and send its snapshot."""
-        try:
-            topic, identifier = resolve(name)
-            if len(self.topics) >= MAX_TOPICS and name not in self.topics:
-                raise InvalidInput("Too many topics on one socket.", code="too_many_topics")
-            user = await database_sync_to_async(self.viewer.user)()
-            if user is None or not await database_sync_to_async(topic.authorize)(user, identifier):
-                raise PermissionRefused("You may not see this topic, or it does not exist.")
-        except FleetdeckError as error:
-            await self.refuse(name, error)
-            return
-        self.mailbox.hold(name)
-        self.topics.add(name)
-        await hub().join(name, self)
-        await self.send_snapshot(name)
+    async def subscribe(self, names: list[str]) -> None:
+        """Join the topics that this person may see, and send their snapshots; say of the others why not."""
+        refusals = await database_sync_to_async(self.refusals)(names)
+        for name in names:
+            if name in refusals:
+                await self.refuse(name, refusals[name])
+                continue
+            self.mailbox.hold(name)
+            self.topics.add(name)
+            await hub().join(name, self)
+            await self.send_snapshot(name)
+
+    def refusals(self, names: list[str]) -> dict[str, FleetdeckError]:
+        """Return why some of these topics are not for this person (synchronous: asks the database)."""
+        user = self.viewer.user()
+        found: dict[str, FleetdeckError] = {}
+        for name in names:
+            try:
+                topic, identifier = resolve(name)
+            except FleetdeckError as error:
+                found[name] = error
+                continue
+            if user is None or not topic.authorize(user, identifier):
+                found[name] = PermissionRefused("You may not see this topic, or it does not exist.")
+            elif len(self.topics | {name}) > MAX_TOPICS:
+                found[name] = InvalidInput("Too many topics on one socket.", code="too_many_topics")
+        return found
 
     async def unsubscribe(self, name: str) -> None:
         """Leave a topic."""
@@ -145,12 +159,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def recheck(self) -> None:
         """The person's rights changed: leave the topics that they may not see any more (called by the guard)."""
-        user = await database_sync_to_async(self.viewer.user)()
-        for name in list(self.topics):
-            topic, identifier = resolve(name)
-            if user is None or not await database_sync_to_async(topic.authorize)(user, identifier):
-                await self.unsubscribe(name)
-                await self.refuse(name, PermissionRefused("You may not see this topic any more."))
+        for name, error in (await database_sync_to_async(self.refusals)(sorted(self.topics))).items():
+            await self.unsubscribe(name)
+            await self.refuse(name, error)
 
     async def end(self, reason: str, code: int) -> None:
         """Say why, then close."""

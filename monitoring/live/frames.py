@@ -10,8 +10,13 @@ if TYPE_CHECKING:
 
 # What lists show, and what tells a busy card from a quiet one (monitoring/activity.py).
 SUMMARY_METRICS: Final = (
-    "utilization_percent", "memory_used_bytes", "power_watts", "temperature_celsius",
-    "sm_activity_percent", "encoder_percent", "decoder_percent",
+    "utilization_percent",
+    "memory_used_bytes",
+    "power_watts",
+    "temperature_celsius",
+    "sm_activity_percent",
+    "encoder_percent",
+    "decoder_percent",
 )
 
 

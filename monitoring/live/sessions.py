@@ -16,7 +16,7 @@ from panel.accounts.models import User
 from panel.core.clock import now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 CHECK_SECONDS: Final = 2.0
 
@@ -30,37 +30,42 @@ class Viewer:
     user_id: int
     session_key: str
 
-    @classmethod
-    def from_scope(cls, scope: dict[str, Any]) -> "Viewer | None":
-        """Return who the handshake's session belongs to, or None for a stranger."""
-        user, session = scope.get("user"), scope.get("session")
-        if user is None or not user.is_authenticated or session is None or not session.session_key:
-            return None
-        return cls(user.pk, session.session_key)
-
     def user(self) -> User | None:
         """Return the person as the database has them now; None when deactivated or deleted. One query."""
         return User.objects.filter(pk=self.user_id, is_active=True).first()
 
 
-def living(viewers: "Collection[Viewer]") -> dict[Viewer, str]:
-    """Return the viewers whose session still holds, with their present role. Two queries for any number.
+def _users_of(session_keys: "Collection[str]") -> dict[str, User]:
+    """Return the person of each session that holds, by its key. Two queries for any number.
 
     A session ends by logging out, expiry, deactivation, or a changed password (its hash no longer matches).
     """
-    users = User.objects.filter(is_active=True).in_bulk({viewer.user_id for viewer in viewers})
-    keys = {viewer.session_key for viewer in viewers}
-    sessions = {
-        row.session_key: row.get_decoded() for row in Session.objects.filter(pk__in=keys, expire_date__gt=now())
-    }
-    alive: dict[Viewer, str] = {}
-    for viewer in viewers:
-        user, session = users.get(viewer.user_id), sessions.get(viewer.session_key)
-        if user is None or session is None or str(session.get(SESSION_KEY)) != str(viewer.user_id):
-            continue
-        if constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
-            alive[viewer] = user.role
-    return alive
+    rows = Session.objects.filter(pk__in=session_keys, expire_date__gt=now())
+    sessions = {row.session_key: row.get_decoded() for row in rows}
+    users = {str(user.pk): user for user in User.objects.filter(pk__in=_user_ids(sessions.values()), is_active=True)}
+    holding: dict[str, User] = {}
+    for key, session in sessions.items():
+        user = users.get(str(session.get(SESSION_KEY)))
+        if user and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
+            holding[key] = user
+    return holding
+
+
+def _user_ids(sessions: "Iterable[dict[str, Any]]") -> set[int]:
+    return {int(session[SESSION_KEY]) for session in sessions if str(session.get(SESSION_KEY, "")).isdecimal()}
+
+
+def viewer_of(session_key: str | None) -> Viewer | None:
+    """Return who this session belongs to, or None for a stranger."""
+    user = _users_of([session_key]).get(session_key) if session_key else None
+    return Viewer(user.pk, session_key) if user and session_key else None
+
+
+def living(viewers: "Collection[Viewer]") -> dict[Viewer, str]:
+    """Return the viewers whose session still holds, with their present role."""
+    users = _users_of({viewer.session_key for viewer in viewers})
+    held = {viewer: users[viewer.session_key] for viewer in viewers if viewer.session_key in users}
+    return {viewer: user.role for viewer, user in held.items() if user.pk == viewer.user_id}
 
 
 class Guarded(Protocol):

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connections
 from django.test import Client
@@ -48,9 +47,7 @@ async def socket(board, viewer):
     """A connected socket of a logged-in viewer."""
     client = Client()
     await sync_to_async(client.force_login)(viewer)
-    session = SessionStore(client.cookies["sessionid"].value)
-    assert await session.aget(SESSION_KEY) == str(viewer.pk)
-    browser = Browser(LiveConsumer.as_asgi(), user=viewer, session=session)
+    browser = Browser(LiveConsumer.as_asgi(), cookies={"sessionid": client.cookies["sessionid"].value})
     await browser.connect()
     yield browser
     await browser.close()
@@ -115,7 +112,7 @@ async def test_after_unsubscribing_nothing_comes(socket, board):
 
 
 async def test_logging_out_closes_the_socket_within_seconds(socket, viewer):
-    await sync_to_async(SessionStore(socket.scope["session"].session_key).delete)()
+    await sync_to_async(SessionStore(socket.scope["cookies"]["sessionid"]).delete)()
     closing = await hear_until(socket, lambda message: message["type"] == "closing", seconds=5)
     assert closing["reason"] == "logged_out"
     assert await socket.hear_closing() == 4401
@@ -150,11 +147,13 @@ async def _seen_by_guard(viewer):
     assert viewer.role in guard()._roles.values()
 
 
-async def test_a_stranger_is_told_and_closed(board):
-    browser = Browser(LiveConsumer.as_asgi())
+@pytest.mark.parametrize("cookies", [{}, {"sessionid": ""}, {"sessionid": "x" * 32}, {"sessionid": "' OR 1=1"}])
+async def test_a_stranger_is_told_and_closed(board, cookies):
+    browser = Browser(LiveConsumer.as_asgi(), cookies=cookies)
     await browser.connect()
     assert (await browser.hear())["reason"] == "logged_out"
     assert await browser.hear_closing() == 4401
+    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"type": 3}', "x" * 20_000])
