@@ -95,13 +95,32 @@ test("a clock that is wrong by a year does not fill the memory", () => {
   assert.equal(model.x.length, 1);
 });
 
-test("readings five seconds apart on a grid of two are joined, a missing one is not", () => {
-  const model = new ChartModel([{ key: key(1) }]);
-  model.intervalSeconds = 5;
-  const grid = [1, null, null, 2, null, 3, null, null, null, null, 4];
-  model.load(wire([one(1, grid)], grid.length, 2));
-  assert.deepEqual(model.aligned()[1], [1, undefined, undefined, 2, undefined, 3, null, null, null, null, 4]);
-  assert.deepEqual(bridged([1, null, 2], 1), [1, null, 2]);
+/** A grid of `length` buckets with a reading at each of the places. */
+function grid(length, places) {
+  const values = new Array(length).fill(null);
+  for (const place of places) values[place] = place;
+  return values;
+}
+const gaps = (values) => values.filter((value) => value === null).length;
+
+test("readings five seconds apart on a grid of one are joined, a missing one is a gap", () => {
+  const every5 = [0, 5, 10, 15, 20, 25, 30, 40, 45, 50, 55];
+  const joined = bridged(grid(56, every5));
+  assert.equal(gaps(joined), 9);
+  assert.ok(joined.slice(31, 40).every((value) => value === null));
+});
+
+test("readings that come sooner while somebody looks are judged by their own distance", () => {
+  const places = [0, 5, 10, 15, 20, 25, 30, 32, 34, 36, 38, 40, 44, 46, 48, 50];
+  const joined = bridged(grid(51, places));
+  assert.deepEqual([gaps(joined), joined[42]], [3, null]);
+});
+
+test("a reading a second late leaves no gap, and a full grid is left as it is", () => {
+  assert.equal(gaps(bridged(grid(21, [0, 2, 4, 6, 8, 11, 12, 14, 16, 18, 20]))), 0);
+  const full = [1, 2, 3];
+  assert.equal(bridged(full), full);
+  assert.deepEqual(bridged([1, null, 2]), [1, null, 2]);
 });
 
 test("old points are dropped as the window slides, and what follows keeps its bucket", () => {
@@ -210,8 +229,7 @@ test("a range of the past neither slides nor appends; a month slides without app
   assert.deepEqual([month.isSliding, month.isLiveAppended], [true, false]);
 });
 
-test("no more points are asked for than the width shows or the time holds", () => {
-  assert.equal(pointsFor(900, 700), 450);
-  assert.equal(pointsFor(900, 300), 300);
-  assert.equal(pointsFor(30, 700), 60);
+test("the grid asked for is finer than readings come, or coarser by half, and never their own five seconds", () => {
+  const step = (seconds) => [1, 2, 5, 10, 30, 60, 240, 300, 1_800, 7_200].find((one) => Math.ceil(seconds / one) + 1 <= pointsFor(seconds));
+  assert.deepEqual([60, 900, 1_800, 3_600, 21_600, 86_400, 604_800, 2_592_000].map(step), [1, 1, 2, 10, 60, 240, 1_800, 7_200]);
 });

@@ -7,10 +7,15 @@
  * @type {Record<string, () => Promise<Behaviour>>}
  */
 export const registry = {
+  charts: () => import("./modules/charts.js"),
   copy: () => import("./modules/copy.js"),
   dialog: () => import("./modules/dialog.js"),
+  drop: () => import("./modules/drop.js"),
   filters: () => import("./modules/filters.js"),
+  fleetlist: () => import("./modules/fleetlist.js"),
+  livepart: () => import("./modules/livepart.js"),
   livestate: () => import("./modules/livestate.js"),
+  overview: () => import("./modules/overview.js"),
   palette: () => import("./modules/palette.js"),
   poke: () => import("./modules/poke.js"),
   rail: () => import("./modules/rail.js"),

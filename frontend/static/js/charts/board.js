@@ -2,6 +2,7 @@
 /**
  * The charts of one page as one thing: one request for those on the screen, one window of time, one cursor, one legend.
  */
+import { zone } from "../format.js";
 import { Chart } from "./chart.js";
 import { fetchSeries } from "./fetch.js";
 import { readByKeyboard } from "./keyboard.js";
@@ -20,13 +21,11 @@ const MINUTE_MS = 60_000;
  * @property {string} id
  * @property {import("./chart.js").Choice[]} choices
  * @typedef {object} BoardConfig
- * @property {string} url of the series
+ * @property {string[]} urls of the series: one, or those of a card on each server it was on
  * @property {string} topic
- * @property {string} zone
  * @property {number} from seconds
  * @property {number} to seconds
  * @property {boolean} isLive
- * @property {number} intervalSeconds
  * @property {ChartConfig[]} charts
  * @property {import("./markers.js").Marker[]} markers
  */
@@ -39,11 +38,11 @@ export class Board {
   constructor(root, config) {
     this.root = root;
     this.config = config;
-    this.zone = config.zone;
+    this.zone = zone();
     this.syncKey = `board-${config.topic}`;
     this.time = new TimeWindow(config, () => Date.now() / 1000);
-    this.markers = new Markers(config.markers, config.zone);
-    this.tooltip = new Tooltip(config.zone);
+    this.markers = new Markers(config.markers, this.zone);
+    this.tooltip = new Tooltip(this.zone);
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.isHeld = false;
     this.isPaused = false;
@@ -157,12 +156,12 @@ export class Board {
     this.request = request;
     const range = this.time.current();
     const metrics = charts.flatMap((chart) => chart.metrics);
-    const points = pointsFor(range.to - range.from, charts[0].size().width);
+    const points = pointsFor(range.to - range.from);
     try {
-      const result = await fetchSeries(this.config.url, metrics, range, points, request.signal);
+      const result = await fetchSeries(this.config.urls, metrics, range, points, request.signal);
       for (const chart of charts) {
         this.wanted.delete(chart);
-        chart.load(result, this.config.intervalSeconds);
+        chart.load(result);
       }
       this.fetchedAt = Date.now();
     } catch (error) {

@@ -72,9 +72,8 @@ export class Chart {
     return this.choice.lines.map((line) => line.metric);
   }
 
-  /** @param {import("./wire.js").WireResult} result @param {number} intervalSeconds */
-  load(result, intervalSeconds) {
-    this.model.intervalSeconds = intervalSeconds;
+  /** @param {import("./wire.js").WireResult} result */
+  load(result) {
     this.model.load(result);
     this.isDirty = true;
     this.figure.dataset.state = this.model.x.length === 0 ? "empty" : "ready";

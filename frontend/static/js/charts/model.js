@@ -8,8 +8,10 @@
 export const NAMED_LINES = 8;
 /** A clock that is wrong by days must not fill the memory. */
 const MOST_NEW_BUCKETS = 5_000;
-/** Readings farther apart than this many intervals have a missing one between them. */
-const JOINED_INTERVALS = 1.55;
+/** Readings farther apart than this many of the usual distances have a missing one between them. */
+const JOINED_DISTANCES = 1.75;
+/** How many distances on either side say what is usual. */
+const NEIGHBOURS = 5;
 
 /**
  * @typedef {object} Line
@@ -34,8 +36,6 @@ export class ChartModel {
     this.x = [];
     /** @type {Map<string, Columns>} */
     this.columns = new Map();
-    /** The usual time between two readings; nearer ones are joined by the line. */
-    this.intervalSeconds = 0;
     /** The newest live reading of each line: when, in which bucket, how many readings that holds.
      * @type {Map<string, {at: number, index: number, count: number}>} */
     this.newest = new Map();
@@ -172,10 +172,9 @@ export class ChartModel {
   aligned() {
     /** @type {(number | null | undefined)[][]} */
     const data = [this.x];
-    const joined = Math.floor((this.intervalSeconds * JOINED_INTERVALS) / this.stepSeconds);
     for (const line of this.namedLines) {
       const { mean, peak } = /** @type {Columns} */ (this.columns.get(line.key));
-      data.push(bridged(mean, joined), bridged(peak, joined));
+      data.push(bridged(mean), bridged(peak));
     }
     if (this.foldedLines.length > 0) data.push(...this.envelope());
     return data;
@@ -228,22 +227,35 @@ function scaled(values, scale, points) {
 }
 
 /**
- * Mark empty buckets between two readings that are at most `joined` buckets apart as no gap.
+ * Mark empty buckets between two readings that belong together as no gap. On a grid finer than the readings come, what
+ * belongs together is told by the distances around: an agent reads more often while somebody looks.
  * @param {(number | null)[]} values
- * @param {number} joined
  * @returns {(number | null | undefined)[]}
  */
-export function bridged(values, joined) {
-  if (joined < 2) return values;
+export function bridged(values) {
+  /** @type {number[]} */
+  const places = [];
+  for (let index = 0; index < values.length; index += 1) if (values[index] !== null) places.push(index);
+  const distances = places.slice(1).map((place, at) => place - places[at]);
+  if (distances.every((distance) => distance === 1)) return values;
   /** @type {(number | null | undefined)[]} */
   const result = [...values];
-  let last = -1;
-  for (let index = 0; index < values.length; index += 1) {
-    if (values[index] === null) continue;
-    if (last >= 0 && index - last > 1 && index - last <= joined) result.fill(undefined, last + 1, index);
-    last = index;
-  }
+  distances.forEach((distance, at) => {
+    if (distance > 1 && distance <= JOINED_DISTANCES * usual(distances, at)) {
+      result.fill(undefined, places[at] + 1, places[at + 1]);
+    }
+  });
   return result;
+}
+
+/** The usual distance at a place: the larger of the medians before and after it. @param {number[]} distances @param {number} at */
+function usual(distances, at) {
+  return Math.max(median(distances.slice(Math.max(0, at - NEIGHBOURS), at)), median(distances.slice(at + 1, at + 1 + NEIGHBOURS)));
+}
+
+/** @param {number[]} values */
+function median(values) {
+  return values.length === 0 ? 0 : values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }
 
 /**

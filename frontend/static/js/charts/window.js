@@ -52,11 +52,16 @@ export class TimeWindow {
   }
 }
 
+/** Grids of the store, seconds; five seconds, the usual interval, is left out: readings would fall beside their bucket. */
+const STEPS = [1, 2, 10, 15, 20, 30, 60, 120, 180, 240, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 43_200, 86_400];
+const MOST_POINTS = 460;
+const MOST_FINE_POINTS = 901;
+
 /**
- * How many points to ask for: no more than the width shows, none finer than readings come.
+ * How many points to ask for: the grid is finer than the readings come, or holds several of them.
  * @param {number} seconds
- * @param {number} width CSS pixels
  */
-export function pointsFor(seconds, width) {
-  return Math.max(60, Math.min(450, Math.floor(width), Math.ceil(seconds)));
+export function pointsFor(seconds) {
+  const step = STEPS.find((one) => seconds / one <= (one < 5 ? MOST_FINE_POINTS : MOST_POINTS)) ?? STEPS[STEPS.length - 1];
+  return Math.floor(seconds / step) + 2;
 }

@@ -5,7 +5,7 @@ import { live } from "../live.js";
 
 /** @param {HTMLElement} root */
 export function mount(root) {
-  const source = /** @type {HTMLElement} */ (root.querySelector("[data-config]"));
+  const source = /** @type {HTMLElement} */ (root.querySelector('script[type="application/json"]'));
   const board = new Board(root, JSON.parse(source.textContent ?? "{}"));
   const endings = [followLive(board), legend(root, board), zoomControls(root, board)];
   return () => {

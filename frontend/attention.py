@@ -1,0 +1,176 @@
+"""What needs a person now: a pure function from the fleet's rows to a short list of sentences, each with one action."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from fleet.advice import Advice, driver_advice, gpu_advice, health_advice, server_advice
+from fleet.enums import DriverState, GpuState, ServerState
+from fleet.lifecycle import DRIVER_REASON
+from fleet.xids import fault_meaning
+from frontend import formatting
+from frontend.fleet_rows import LOST_STATES, FleetRows, GpuRow, ServerRow
+from monitoring.activity import Activity
+from panel.core.enums import Severity
+
+SHOWN: Final = 8
+FAULTS_COUNT: Final = timedelta(hours=24)
+# A person has said of these that nothing is expected of them.
+_LEFT_ALONE: Final = frozenset({ServerState.MAINTENANCE, ServerState.PENDING, ServerState.JOINING, ServerState.RETIRED})
+_RANK: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One thing to look at. hint: the next step, in words; action and href: where to go."""
+
+    key: str
+    severity: Severity
+    sentence: str
+    hint: str
+    action: str
+    href: str
+    since: datetime | None = None
+
+
+def attention(fleet: FleetRows) -> list[Attention]:
+    """Return everything that needs somebody, worst first, then the newest first; the page shows the first `SHOWN`."""
+    found = [item for row in fleet.servers if row.server.state not in _LEFT_ALONE for item in _of_server(row, fleet.now)]
+    return sorted(found, key=lambda item: (_RANK[item.severity], -(item.since or fleet.now).timestamp(), item.key))
+
+
+def _of_server(row: ServerRow, now: datetime) -> Iterator[Attention]:
+    if row.server.state == ServerState.NOT_REPORTING:
+        yield _silent(row)
+        return
+    if row.server.driver_state not in {DriverState.OK, DriverState.UNKNOWN} and row.gpus:
+        yield _driver(row)
+    elif row.gone:
+        yield _gone(row)
+    for gpu in row.gpus:
+        yield from _of_gpu(gpu, now)
+    if row.has_skew:
+        yield _skew(row, row.clock_skew_seconds or 0.0)
+
+
+def _server_item(row: ServerRow, key: str, words: Advice, since: datetime | None = None) -> Attention:
+    href = reverse("server", args=[row.server.pk])
+    sentence, hint = str(words.sentence), str(words.next_step)
+    return Attention(f"{key}.{row.server.pk}", words.severity, sentence, hint, _("Open server"), href, since)
+
+
+def _gpu_item(gpu: GpuRow, key: str, words: Advice, since: datetime | None = None) -> Attention:
+    href = reverse("gpu", args=[gpu.id])
+    sentence = f"{gpu.server_name} {gpu.label}: {words.sentence}"
+    return Attention(f"{key}.{gpu.id}", words.severity, sentence, str(words.next_step), _("Open GPU"), href, since)
+
+
+def _silent(row: ServerRow) -> Attention:
+    advice = server_advice(ServerState.NOT_REPORTING)
+    words = Advice(f"{row.server.name}: {advice.sentence}", advice.next_step, advice.severity)
+    return _server_item(row, "silent", words, row.last_seen_at or row.server.state_changed_at)
+
+
+def _driver(row: ServerRow) -> Attention:
+    advice = driver_advice(row.server.driver_state)
+    words = Advice(f"{row.server.name}: {advice.sentence}", advice.next_step, advice.severity)
+    return _server_item(row, "driver", words, row.server.driver_since)
+
+
+def _gone(row: ServerRow) -> Attention:
+    sentence = _("%(server)s: %(present)s of %(known)s GPUs. Gone: %(names)s.") % {
+        "server": row.server.name,
+        "present": len(row.gpus) - len(row.gone),
+        "known": len(row.gpus),
+        "names": ", ".join(f"{gpu.label} {gpu.short_uuid}" for gpu in row.gone),
+    }
+    advice = gpu_advice(row.gone[0].state, row.gone[0].state_reason)
+    since = min(gpu.state_changed_at for gpu in row.gone)
+    return _server_item(row, "gone", Advice(sentence, advice.next_step, Severity.CRITICAL), since)
+
+
+def _of_gpu(gpu: GpuRow, now: datetime) -> Iterator[Attention]:
+    if gpu.activity in LOST_STATES:
+        return
+    if gpu.state == GpuState.DEGRADED or (gpu.state == GpuState.UNKNOWN and gpu.state_reason != DRIVER_REASON):
+        yield _gpu_item(gpu, "state", gpu_advice(gpu.state, gpu.state_reason), gpu.state_changed_at)
+    fault = gpu.fault
+    if fault is not None and fault.severity != Severity.INFO and now - fault.last_at <= FAULTS_COUNT:
+        meaning = fault_meaning(fault.kind, fault.code)
+        sentence = f"{fault.kind.upper()} {fault.code}. {meaning.sentence}"
+        yield _gpu_item(gpu, "fault", Advice(sentence, str(meaning.step.value), Severity(fault.severity)), fault.last_at)
+    else:
+        yield from (_gpu_item(gpu, "health", advice) for advice in health_advice(gpu.health)[:1])
+    yield from _of_readings(gpu)
+
+
+def _of_readings(gpu: GpuRow) -> Iterator[Attention]:
+    temperature = gpu.values.get("temperature_celsius")
+    if gpu.is_throttled or gpu.is_hot:
+        at = formatting.with_unit(temperature, "celsius") if temperature is not None else "—"
+        text = _("slowed down by heat or power supply at %(at)s.") if gpu.is_throttled else _("hot, at %(at)s.")
+        hint = _("Look at cooling and at the cards beside it; move load away if it stays.")
+        yield _gpu_item(gpu, "hot", Advice(text % {"at": at}, hint, Severity.WARNING))
+    if gpu.activity == Activity.GHOST:
+        held = formatting.with_unit(gpu.values.get("memory_used_bytes") or 0, "gib")
+        sentence = _("%(held)s are held and no process is there to own them.") % {"held": held}
+        hint = _("Mostly left behind by a killed program: reset the card once nothing uses it.")
+        yield _gpu_item(gpu, "ghost", Advice(sentence, hint, Severity.WARNING))
+
+
+def _skew(row: ServerRow, seconds: float) -> Attention:
+    text = _("The clock of %(server)s is %(skew)s ahead.") if seconds > 0 else _("The clock of %(server)s is %(skew)s behind.")
+    hint = _("Turn on time synchronisation there; until then its samples carry the panel's time.")
+    sentence = text % {"server": row.server.name, "skew": formatting.duration(seconds)}
+    return _server_item(row, "skew", Advice(sentence, hint, Severity.WARNING))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The tiles: whole cards only, slices are part of them."""
+
+    total: int
+    reporting: int
+    busy: int
+    idle: int
+    parked: int
+    unsure: int
+    gone: int
+    silent: int
+    hot: int
+    throttled: int
+    mean_utilization_percent: float | None
+    servers: int
+    servers_ready: int
+    servers_silent: int
+
+
+def counts(fleet: FleetRows) -> Counts:
+    """Count cards by what they do. The mean is over those that reported within three intervals; None when none did."""
+    gpus = fleet.gpus
+    by = {activity: sum(gpu.activity == activity for gpu in gpus) for activity in Activity}
+    readings = [value for gpu in gpus if gpu.reports and (value := gpu.values.get("utilization_percent")) is not None]
+    return Counts(
+        total=len(gpus),
+        reporting=sum(gpu.reports for gpu in gpus),
+        busy=by[Activity.BUSY],
+        idle=by[Activity.IDLE],
+        parked=by[Activity.PARKED] + by[Activity.GHOST],
+        unsure=by[Activity.CANNOT_TELL],
+        gone=by[Activity.MISSING] + by[Activity.LOST],
+        silent=by[Activity.NO_DATA],
+        hot=sum(gpu.is_hot for gpu in gpus),
+        throttled=sum(gpu.is_throttled for gpu in gpus),
+        mean_utilization_percent=sum(readings) / len(readings) if readings else None,
+        servers=len(fleet.servers),
+        servers_ready=_count_state(fleet.servers, ServerState.READY),
+        servers_silent=_count_state(fleet.servers, ServerState.NOT_REPORTING),
+    )
+
+
+def _count_state(rows: Iterable[ServerRow], state: ServerState) -> int:
+    return sum(row.server.state == state for row in rows)

@@ -1,0 +1,86 @@
+// @ts-check
+/**
+ * A part of a page that follows one topic: readings move in place, and the part is fetched again when the state behind it
+ * changes (a card that is gone, a driver that fails, other processes).
+ */
+import { live } from "../live.js";
+import { Readings } from "../readings.js";
+import { number } from "../format.js";
+
+const SETTLE_MS = 1_500;
+
+/** @param {Record<string, any>} server what a frame says of a server, as ServerRow.known puts it */
+export function knownOf(server) {
+  return [server.state, server.driver_state, server.gpu_health, server.gpus_known, server.gpus_answering, server.gpus_missing].join("|");
+}
+
+/** @param {HTMLElement} root */
+export function mount(root) {
+  const readings = new Readings(root);
+  const refresh = refresher(root);
+  /** @type {Map<string, string>} */
+  const processes = new Map();
+
+  /** @param {import("../live/protocol.js").Frame} frame */
+  const take = (frame) => {
+    readings.take(frame.data.gpus ?? {}, frame.at);
+    for (const entry of Object.values(frame.data.host ?? {})) showHost(root, entry);
+    const isOther = hasChanged(root, frame.data) || hasOtherProcesses(processes, frame.data.processes ?? {});
+    if (isOther) refresh.soon();
+  };
+  const end = live.subscribe(root.dataset.topic ?? "", { onSnapshot: take, onDelta: take });
+  return () => {
+    end();
+    refresh.stop();
+    readings.destroy();
+  };
+}
+
+/** @param {HTMLElement} root @param {import("../live/protocol.js").LiveData} data */
+function hasChanged(root, data) {
+  const servers = Object.values(data.server ?? {});
+  if (root.dataset.known && servers.some((server) => knownOf(server) !== root.dataset.known)) return true;
+  return Object.entries(data.gpus ?? {}).some(([id, entry]) => {
+    const element = /** @type {HTMLElement | null} */ (root.querySelector(`[data-gpu="${CSS.escape(id)}"]`));
+    return entry.state !== undefined && element?.dataset.state !== entry.state;
+  });
+}
+
+/**
+ * The first list heard of a card is what the page shows; later ones count when other programs are in them.
+ * @param {Map<string, string>} known
+ * @param {Record<string, any>} lists
+ */
+function hasOtherProcesses(known, lists) {
+  let isOther = false;
+  for (const [id, list] of Object.entries(lists)) {
+    const pids = list.processes.map((/** @type {any} */ process) => process.pid).sort().join(",");
+    isOther ||= known.has(id) && known.get(id) !== pids;
+    known.set(id, pids);
+  }
+  return isOther;
+}
+
+/** @param {HTMLElement} root @param {Record<string, any>} entry */
+function showHost(root, entry) {
+  for (const target of /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll("[data-host] [data-r]"))) {
+    const text = number(entry[target.dataset.r ?? ""], target.dataset.k ?? "count");
+    if (target.textContent !== text) target.textContent = text;
+  }
+  root.querySelector("[data-host]")?.classList.remove("is-stale");
+}
+
+/** @param {HTMLElement} root */
+function refresher(root) {
+  let timer = 0;
+  return {
+    soon() {
+      if (timer !== 0) return;
+      timer = window.setTimeout(() => {
+        timer = 0;
+        htmx.ajax("GET", `${location.pathname}?part=status`, { target: root, swap: "outerHTML" });
+      }, SETTLE_MS);
+    },
+    stop: () => clearTimeout(timer),
+  };
+}

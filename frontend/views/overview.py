@@ -1,0 +1,52 @@
+"""The Overview: what needs somebody, what the fleet does, what happened last, and whether this screen is alive."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+
+from fleet.models import GpuFault
+from frontend.access import PageRequest, page
+from frontend.attention import SHOWN, attention, counts
+from frontend.events.rows import row_of
+from frontend.fleet_reading import fleet_rows
+from frontend.fleet_rows import FleetRows
+from panel.accounts.capabilities import Capability
+from panel.accounts.selectors.audit import event_list
+from panel.core.clock import now
+from panel.core.enums import Severity
+
+EVENTS_SHOWN: Final = 10
+FAULT_WINDOW: Final = timedelta(hours=24)
+
+
+def _faults(fleet: FleetRows) -> dict[str, int]:
+    """Count the faults of a day that matter. One query."""
+    recent = GpuFault.objects.filter(last_at__gte=fleet.now - FAULT_WINDOW, server__retired_at=None)
+    severities = list(recent.exclude(severity=Severity.INFO).values_list("severity", flat=True))
+    return {"all": len(severities), "critical": severities.count(Severity.CRITICAL)}
+
+
+def _context(fleet: FleetRows) -> dict[str, Any]:
+    items = attention(fleet)
+    return {
+        "fleet": fleet,
+        "counts": counts(fleet),
+        "attention": items[:SHOWN],
+        "more": max(0, len(items) - SHOWN),
+        "faults": _faults(fleet),
+        "events": [row_of(event, sees_users=False) for event in event_list()[:EVENTS_SHOWN]],
+    }
+
+
+@page(Capability.FLEET_VIEW)
+def overview(request: PageRequest) -> HttpResponse:
+    """Show the fleet in sentences and one strip; without any server, how to add one."""
+    fleet = fleet_rows(now=now())
+    if request.GET.get("part") == "status":
+        return render(request, "overview/status.html", _context(fleet))
+    if not fleet.servers:
+        return render(request, "overview/empty.html", {"title": _("Overview"), "nav": "overview"})
+    return render(request, "overview/page.html", {"title": _("Overview"), "nav": "overview", **_context(fleet)})
