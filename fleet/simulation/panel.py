@@ -40,21 +40,55 @@ class PanelClient:
         await self._client.aclose()
 
     async def join_token(self, plan: ServerPlan) -> str:
-        """Return a one-time token with which this server joins. Raises PanelRefusedError or PanelUnreachableError."""
+        """Return a one-time token with which this server joins, or joins again when it did before.
+
+        Raises PanelRefusedError or PanelUnreachableError.
+        """
         body = {"name": plan.name, "provider": plan.provider, "region": plan.region, "is_simulated": True}
-        answer = await self._post("/api/v1/join-tokens/", body)
+        try:
+            answer = await self._ask("POST", "join-tokens/", body)
+        except PanelRefusedError as error:
+            if error.code == "name_promised":
+                await self._take_back_token(plan.name)
+                answer = await self._ask("POST", "join-tokens/", body)
+            elif error.code == "name_taken":
+                answer = await self._ask("POST", f"servers/{await self._known_server(plan.name, error)}/rejoin/", {})
+            else:
+                raise
         return str(answer["token"])
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _known_server(self, name: str, error: PanelRefusedError) -> int:
+        """Return the id of the simulated server of this name; a real one keeps its name, and its place."""
+        found = await self._ask("GET", "servers/", query={"search": name, "is_simulated": "true", "limit": "500"})
+        for server in found["results"]:
+            if server["name"] == name:
+                return int(server["id"])
+        raise error
+
+    async def _take_back_token(self, name: str) -> None:
+        """Take back a token of an earlier start that nobody has any more."""
+        found = await self._ask("GET", "join-tokens/", query={"is_usable": "true", "limit": "500"})
+        for row in found["results"]:
+            if row["name"] == name and row["is_simulated"]:
+                await self._ask("DELETE", f"join-tokens/{row['id']}/")
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         try:
-            response = await self._client.post(path, json=body)
+            response = await self._client.request(method, f"/api/v1/{path}", json=body, params=query)
         except httpx.HTTPError as error:
             raise PanelUnreachableError(f"{self.url} does not answer: {error or type(error).__name__}.") from error
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS or response.is_server_error:
             raise PanelUnreachableError(f"{self.url} answered {response.status_code} to {path}.")
         if response.is_error:
             raise refusal(response, path)
-        answer: dict[str, Any] = response.json()
+        answer: dict[str, Any] = response.json() if response.content else {}
         return answer
 
 

@@ -7,6 +7,7 @@ name into an environment of its own; where that cannot be had its column stays e
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -113,7 +114,10 @@ def agent(directory, environment):
         program = (sys.executable, "-m", "fleet.agent")
         state = ("--state-dir", str(directory / "agent-state"))
         subprocess.run(
-            (*program, "join", "--panel", panel_url, "--token", "fdj_bench000_x", *state), env=environment, check=True
+            (*program, "join", "--panel", panel_url, "--token", "fdj_bench000_x", *state),
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         with running(*program, "run", *state, environment=environment, log=directory / "agent.log") as process:
             yield process, panel_url
@@ -175,6 +179,7 @@ def rows(ours, peer, seconds, why):
 def run(out_dir):
     """Return the rows of the agent benchmark."""
     directory = (out_dir / "agent-run").resolve()
+    shutil.rmtree(directory / "agent-state", ignore_errors=True)  # of an earlier run
     directory.mkdir(parents=True, exist_ok=True)
     library = build_library(directory / "library")
     server = SimulatedServer(fleet_plan(1)[0], directory, seed=1, now=time.time())

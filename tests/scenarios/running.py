@@ -56,7 +56,12 @@ class Process:
         self.log = directory / f"{name}.log"
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, *command], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
 
     def tail(self):
@@ -97,7 +102,15 @@ class Panel:
         }
         self._once("manage.py", "migrate", "--verbosity", "0")
         self._once("-c", MAKE_ADMIN % PASSWORD)
-        command = ("-m", "uvicorn", "panel.asgi:application", "--port", self.url.rsplit(":", 1)[1], "--log-level", "warning")
+        command = (
+            "-m",
+            "uvicorn",
+            "panel.asgi:application",
+            "--port",
+            self.url.rsplit(":", 1)[1],
+            "--log-level",
+            "warning",
+        )
         self.process = Process("panel", *command, directory=directory, environment=self.environment)
         self.token = ""
         eventually(self._log_in)
@@ -158,7 +171,10 @@ class Story:
         token = panel.post("join-tokens/", {"name": name, "provider": "Test", "region": "here"})["token"]
         subprocess.run(
             [sys.executable, "-m", "fleet.agent", "join", "--panel", panel.url, "--token", token, *self.state],
-            cwd=ROOT, env=self.environment, check=True, capture_output=True,
+            cwd=ROOT,
+            env=self.environment,
+            check=True,
+            capture_output=True,
         )
         [self.id] = [server["id"] for server in panel.results("servers/?limit=500") if server["name"] == name]
         panel.quicken(self.id)

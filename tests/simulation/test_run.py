@@ -10,6 +10,7 @@ import textwrap
 import httpx
 import pytest
 
+from fleet.agent.policy import load_policy
 from fleet.simulation import __main__ as command
 from fleet.simulation import agents as agents_module
 from fleet.simulation.agents import AgentRunner
@@ -44,6 +45,54 @@ async def test_a_refusal_carries_the_panels_own_words():
     with pytest.raises(PanelRefusedError, match=r"There is one\.") as raised:
         await panel.join_token(PLAN)
     assert raised.value.code == "name_taken"
+    await panel.close()
+
+
+def refused(code):
+    error = {"code": code, "detail": "No.", "attr": "name"}
+    return httpx.Response(400, json={"type": "validation_error", "errors": [error]})
+
+
+async def test_a_server_that_joined_before_joins_again_as_itself():
+    servers = [{"id": 7, "name": "hefei-h200-011"}, {"id": 8, "name": "hefei-h200-01"}]
+
+    def answer(request):
+        if request.url.path == "/api/v1/join-tokens/":
+            return refused("name_taken")
+        if request.url.path == "/api/v1/servers/":
+            assert request.url.params["is_simulated"] == "true"
+            return httpx.Response(200, json={"results": servers})
+        assert request.url.path == "/api/v1/servers/8/rejoin/"
+        return httpx.Response(201, json={"token": "fdj_again"})
+
+    panel = client(answer)
+    assert await panel.join_token(PLAN) == "fdj_again"
+    servers.pop()
+    with pytest.raises(PanelRefusedError) as raised:  # the name belongs to a real server
+        await panel.join_token(PLAN)
+    assert raised.value.code == "name_taken"
+    await panel.close()
+
+
+async def test_a_token_that_nobody_has_any_more_is_taken_back():
+    rows = [
+        {"id": 1, "name": "hefei-h200-01", "is_simulated": False},
+        {"id": 2, "name": "hefei-h200-01", "is_simulated": True},
+        {"id": 3, "name": "other", "is_simulated": True},
+    ]
+    removed = []
+
+    def answer(request):
+        if request.method == "DELETE":
+            removed.append(request.url.path)
+            return httpx.Response(204)
+        if request.method == "GET":
+            return httpx.Response(200, json={"results": rows})
+        return httpx.Response(201, json={"token": "fdj_new"}) if removed else refused("name_promised")
+
+    panel = client(answer)
+    assert await panel.join_token(PLAN) == "fdj_new"
+    assert removed == ["/api/v1/join-tokens/2/"]
     await panel.close()
 
 
@@ -134,7 +183,7 @@ async def test_an_agent_joins_once_and_runs_with_the_simulated_library(runner, t
         await until((tmp_path / "running").exists)
     state = tmp_path / "state"
     assert (tmp_path / "asked").read_text().splitlines() == [
-        f"join --panel http://panel.test --token fdj_0 --state-dir {state} /lib/fake",
+        f"join --panel http://panel.test --token fdj_0 --name hefei-h200-01 --replace --state-dir {state} /lib/fake",
         f"run --state-dir {state} /lib/fake",
     ]
     assert (tmp_path / "stopped").exists()
@@ -142,15 +191,29 @@ async def test_an_agent_joins_once_and_runs_with_the_simulated_library(runner, t
     assert "joined with 8 simulated GPUs" in runner.said[0]
 
 
+async def test_an_agent_leaves_the_kernel_log_of_this_machine_alone(runner, tmp_path):
+    async with attended(runner):
+        await until((tmp_path / "running").exists)
+    assert not load_policy(tmp_path / "state" / "policy.toml").read_kernel_log
+
+
 async def test_an_agent_that_joined_before_only_runs(runner, tmp_path, tokens):
-    (tmp_path / "joined").touch()
+    (tmp_path / "joined").write_text("http://panel.test\n")
     async with attended(runner):
         await until((tmp_path / "running").exists)
     assert tokens == []
 
 
+async def test_an_agent_that_joined_at_another_address_joins_again(runner, tmp_path, tokens):
+    (tmp_path / "joined").write_text("http://panel.test:8001\n")
+    async with attended(runner):
+        await until((tmp_path / "running").exists)
+    assert len(tokens) == 1
+    assert (tmp_path / "joined").read_text() == "http://panel.test\n"
+
+
 async def test_an_agent_that_ends_is_started_again(runner, tmp_path):
-    (tmp_path / "joined").touch()
+    (tmp_path / "joined").write_text("http://panel.test\n")
     async with attended(runner):
         await until((tmp_path / "running").exists)
         (tmp_path / "running").unlink()

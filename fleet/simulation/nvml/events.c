@@ -85,7 +85,7 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, nvmlEventData_t *data, unsigned
     NEED(set && data);
     int64_t deadline = sim_now_ns() + (int64_t)timeout_ms * 1000000;
     for (;;) {
-        if (!sim_host()) return NVML_ERROR_UNINITIALIZED;
+        if (!sim_is_initialised()) return NVML_ERROR_UNINITIALIZED;
         uint32_t seen = written();
         if (next_event(set, data)) return NVML_SUCCESS;
         if (sim_host()->wait_code != NVML_SUCCESS) return sim_host()->wait_code;

@@ -49,10 +49,9 @@ void sim_sleep_ns(int64_t nanoseconds)
     }
 }
 
-struct layout_host *sim_host(void)
-{
-    return __atomic_load_n(&sim.references, __ATOMIC_ACQUIRE) ? sim.host : NULL;
-}
+int sim_is_initialised(void) { return __atomic_load_n(&sim.references, __ATOMIC_ACQUIRE) > 0; }
+
+struct layout_host *sim_host(void) { return sim.host; }
 
 struct layout_device *sim_device(uint32_t slot) { return &sim.host->devices[slot]; }
 
@@ -193,7 +192,7 @@ static void count_call(const char *function, int *cached)
 
 nvmlReturn_t sim_enter(const char *function, int *counter)
 {
-    if (!sim_host()) return NVML_ERROR_UNINITIALIZED;
+    if (!sim_is_initialised()) return NVML_ERROR_UNINITIALIZED;
     count_call(function, counter);
     wait_while_hanging(&sim.host->hang_until_ns);
     return NVML_SUCCESS;

@@ -12,7 +12,8 @@ struct sim_handle {
     uint32_t slot;
 };
 
-struct layout_host *sim_host(void);             /* NULL while not initialised */
+int sim_is_initialised(void);
+struct layout_host *sim_host(void);             /* NULL before the first initialisation, then for ever some file */
 struct layout_device *sim_device(uint32_t slot);
 nvmlDevice_t sim_handle_of(uint32_t slot);
 unsigned sim_index_count(void);                 /* cards enumerated by the last initialisation */
