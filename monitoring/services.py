@@ -75,14 +75,18 @@ def store_forget(*, now: datetime) -> dict[str, Any]:
 
 
 def _forget(kind: SubjectKind, now_ms: int) -> dict[str, int]:
-    raw_ms = now_ms - settings.RAW_RETENTION_HOURS * HOUR_MS
     with sole_keeper(kind):
-        deleted = forget_sealed(kind, before_ms=raw_ms) + forget_rollups(
-            kind,
-            minutes_before_ms=now_ms - settings.MINUTE_RETENTION_DAYS * DAY_MS,
-            hours_before_ms=now_ms - settings.HOUR_RETENTION_DAYS * DAY_MS,
-        )
-    return {"rows": deleted, "partitions": len(forget_samples(kind, before_ms=raw_ms))}
+        rows = _forget_rows(kind, now_ms)
+    before_ms = now_ms - settings.RAW_RETENTION_HOURS * HOUR_MS
+    return {"rows": rows, "partitions": len(forget_samples(kind, before_ms=before_ms))}
+
+
+def _forget_rows(kind: SubjectKind, now_ms: int) -> int:
+    return forget_sealed(kind, before_ms=now_ms - settings.RAW_RETENTION_HOURS * HOUR_MS) + forget_rollups(
+        kind,
+        minutes_before_ms=now_ms - settings.MINUTE_RETENTION_DAYS * DAY_MS,
+        hours_before_ms=now_ms - settings.HOUR_RETENTION_DAYS * DAY_MS,
+    )
 
 
 def sample_partitions_make() -> dict[str, Any]:

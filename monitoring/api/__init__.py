@@ -1,1 +1,10 @@
 """What monitoring adds to the API: series, and the GPUs with their latest values."""
+
+from rest_framework.routers import BaseRouter
+
+
+def register(router: BaseRouter) -> None:
+    """Add GPUs; series hang below servers and GPUs by paths of their own (urls.py)."""
+    from monitoring.api.gpus import GpuViewSet
+
+    router.register("gpus", GpuViewSet, basename="gpu")

@@ -96,7 +96,7 @@ class Buckets:
         if len(times) < 2:
             return
         stands = (rows[1:] == rows[:-1]) & ~is_missing(rows, times)
-        empty = np.where(stands, buckets[1:] - buckets[:-1] - 1, 0)
+        empty = np.where(stands, np.maximum(buckets[1:] - buckets[:-1] - 1, 0), 0)
         source = np.repeat(np.arange(len(empty)), empty)
         behind = np.arange(len(source)) - np.repeat(np.cumsum(empty) - empty, empty)
         at = buckets[source] + 1 + behind

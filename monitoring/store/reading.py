@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from monitoring.store.buckets import Buckets
+from monitoring.store.buckets import LONGEST_INTERVAL_MS, Buckets
 from monitoring.store.grid import RAW, Grid
 from monitoring.store.progress import CLOSED, progress_of
 from monitoring.store.raw import Rows, raw_rows
@@ -62,16 +62,18 @@ def _add_rollups(
 
 
 def _all_samples(kind: SubjectKind, subject_ids: Collection[int], columns: list[str], grid: Grid) -> Rows:
-    """Return every sample of the grid's range: sealed ones of closed hours, then the rows of the open ones."""
+    """Return every sample of the grid's range: sealed ones of closed hours, then the rows of the open ones.
+
+    Reads a little more on both sides, for the sample that stands until the first one, and until the one after the last.
+    """
     closed_ms = progress_of(kind, CLOSED) or 0
-    rows = raw_rows(
-        kind, columns=columns, subject_ids=subject_ids, start_ms=max(grid.first_ms, closed_ms), end_ms=grid.end_ms
-    )
-    if grid.first_ms >= closed_ms:
+    start_ms, end_ms = grid.first_ms - LONGEST_INTERVAL_MS, grid.end_ms + LONGEST_INTERVAL_MS
+    rows = raw_rows(kind, columns=columns, subject_ids=subject_ids, start_ms=max(start_ms, closed_ms), end_ms=end_ms)
+    if start_ms >= closed_ms:
         return rows
     metrics = [kind.columns.index(column) for column in columns]
     sealed = samples_between(
-        kind, subject_ids=subject_ids, start_ms=grid.first_ms, end_ms=min(grid.end_ms, closed_ms), metrics=metrics
+        kind, subject_ids=subject_ids, start_ms=start_ms, end_ms=min(end_ms, closed_ms), metrics=metrics
     )
     parts = [(subject, block) for subject, block in sealed.items() if len(block.at_ms)]
     lengths = [len(block.at_ms) for _, block in parts]
