@@ -4,10 +4,12 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from panel.accounts.api.documentation import DocsView, SchemaView
 from panel.accounts.views import LogInView, log_out
+from panel.health.metrics import MetricsView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("login/", LogInView.as_view(), name="login"),
     path("logout/", log_out, name="logout"),
+    path("metrics", MetricsView.as_view(), name="metrics"),
     path("", include("fleet.urls")),
     path("api/v1/", include("panel.api")),
     path("api/schema/", SchemaView.as_view(), name="api-schema"),

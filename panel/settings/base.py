@@ -58,6 +58,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "panel.core.middleware.RequestIdMiddleware",
     "panel.health.middleware.health_middleware",
+    "panel.health.requests.counting_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
