@@ -9,6 +9,7 @@ from panel.accounts.api.fallback import api_not_found
 from panel.accounts.api.tokens import ObtainTokenView
 
 router = SimpleRouter()
+from panel.health.api import HealthView
 accounts_api.register(router)
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -17,3 +18,4 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include(router.urls)),
     re_path(r"^.*$", api_not_found),
 ]
+    path("health/", HealthView.as_view(), name="api-health"),
