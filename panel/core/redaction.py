@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 HIDDEN: Final = "[redacted]"
 MAX_DEPTH: Final = 12
+PLAIN: Final = (bool, int, float, Decimal, date, time, timedelta, UUID)
 
 # A key is secret when one of its words is one of these, or when it holds one of the phrases.
 SECRET_WORDS: Final = frozenset(
@@ -93,20 +97,22 @@ def redact_text(text: str) -> str:
 
 
 def redact(value: Any, *, depth: int = 0) -> Any:
-    """Return a copy in which every value under a secret key is hidden, at any depth; other objects pass unchanged."""
+    """Return a copy in which every value under a secret key is hidden, at any depth.
+
+    Numbers and times pass unchanged; any other object becomes its text, which is searched for secrets too.
+    """
     if depth > MAX_DEPTH:
         return "[too deep]"
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, bytes):
-        return redact_text(value.decode(errors="replace"))
     if isinstance(value, Mapping):
-        return {
-            key: HIDDEN
-            if isinstance(key, str) and is_secret_key(key) and item not in (None, "")
-            else redact(item, depth=depth + 1)
-            for key, item in value.items()
-        }
+        return {key: _redact_item(key, item, depth) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [redact(item, depth=depth + 1) for item in value]
-    return value
+    if value is None or isinstance(value, PLAIN):
+        return value
+    return redact_text(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+
+
+def _redact_item(key: Any, item: Any, depth: int) -> Any:
+    if isinstance(key, str) and is_secret_key(key) and item not in (None, ""):
+        return HIDDEN
+    return redact(item, depth=depth + 1)

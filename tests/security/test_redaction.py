@@ -2,6 +2,7 @@
 
 import logging
 import time
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -83,6 +84,17 @@ def test_the_prefix_of_a_token_stays_so_that_it_can_be_found_in_the_list():
 )
 def test_anything_can_be_redacted(value):
     redact(value)
+
+
+def test_an_object_is_shown_by_its_text_without_secrets():
+    class Request:
+        def __repr__(self):
+            return "<Request GET /?password=canary>"
+
+    assert redact({"request": Request(), "at": date(2026, 1, 1)}) == {
+        "request": f"<Request GET /?password={HIDDEN}",
+        "at": date(2026, 1, 1),
+    }
 
 
 def test_a_structure_without_end_is_cut():
