@@ -38,7 +38,9 @@ DRIVER_ADVICE: Final[Mapping[DriverState, Advice]] = {
     DriverState.OK: Advice(_("The NVIDIA driver answers.")),
     DriverState.NO_GPU: Advice(
         _("The NVIDIA driver is loaded and finds no GPU."),
-        _("Check with lspci that the server shows its cards. If it does not, ask the provider; else look for Xid in dmesg."),
+        _(
+            "Check with lspci that the server shows its cards. If it does not, ask the provider; else look for Xid in dmesg."
+        ),
         _WARNING,
     ),
     DriverState.NO_LIBRARY: Advice(
@@ -51,12 +53,16 @@ DRIVER_ADVICE: Final[Mapping[DriverState, Advice]] = {
     ),
     DriverState.NOT_LOADED: Advice(
         _("The NVIDIA library is installed and its kernel module is not loaded."),
-        _("Load it with “modprobe nvidia”. If that fails, install the driver again for the running kernel, and reboot."),
+        _(
+            "Load it with “modprobe nvidia”. If that fails, install the driver again for the running kernel, and reboot."
+        ),
         _WARNING,
     ),
     DriverState.VERSION_MISMATCH: Advice(
         _("Driver mismatch: the NVIDIA library was upgraded under the running kernel module, so new programs fail."),
-        _("Reboot needed; running programs go on until then. Put the driver's packages on hold, so that it stays the only time."),
+        _(
+            "Reboot needed; running programs go on until then. Put the driver's packages on hold, so that it stays the only time."
+        ),
         _CRITICAL,
     ),
     DriverState.NO_PERMISSION: Advice(
@@ -71,7 +77,9 @@ DRIVER_ADVICE: Final[Mapping[DriverState, Advice]] = {
     ),
     DriverState.ERROR: Advice(
         _("The NVIDIA driver could not be opened."),
-        _("Run nvidia-smi on the server. A container that lost its cards after a systemctl daemon-reload needs a restart."),
+        _(
+            "Run nvidia-smi on the server. A container that lost its cards after a systemctl daemon-reload needs a restart."
+        ),
         _WARNING,
     ),
 }
@@ -124,7 +132,9 @@ _GPU_REASON_ADVICE: Final[Mapping[str, Advice]] = {
         _WARNING,
     ),
     "not_answering": Advice(
-        _("A call to this card has not returned."), _("Look for Xid in dmesg; drain and reboot when it stays so."), _WARNING
+        _("A call to this card has not returned."),
+        _("Look for Xid in dmesg; drain and reboot when it stays so."),
+        _WARNING,
     ),
     "insufficient_power": Advice(
         _("The card's power cable is not connected."), _("Ask the provider to check it."), _CRITICAL
@@ -154,9 +164,13 @@ SERVER_ADVICE: Final[Mapping[ServerState, Advice]] = {
 
 # NVML's recovery action, the driver's own verdict.
 _RECOVERY: Final[Mapping[int, Advice]] = {
-    1: Advice(_("The driver asks for a reset of the card."), _("Drain the card and run nvidia-smi --gpu-reset."), _CRITICAL),
+    1: Advice(
+        _("The driver asks for a reset of the card."), _("Drain the card and run nvidia-smi --gpu-reset."), _CRITICAL
+    ),
     2: Advice(_("The driver asks for a reboot of the server."), _("Drain the server and reboot it."), _CRITICAL),
-    3: Advice(_("The driver asks to drain the card's peers."), _("Stop work that spans this card and others."), _WARNING),
+    3: Advice(
+        _("The driver asks to drain the card's peers."), _("Stop work that spans this card and others."), _WARNING
+    ),
     4: Advice(_("The driver asks to drain the card and reset it."), _("Drain the card, then reset it."), _CRITICAL),
     5: Advice(_("The driver asks to restart the IMEX service."), _("Restart nvidia-imex on the server."), _WARNING),
     6: Advice(_("The driver asks for a reset of the PCI bus."), _("Drain the server and reboot it."), _CRITICAL),
@@ -170,7 +184,9 @@ _FLAGS: Final[Mapping[str, Advice]] = {
         _CRITICAL,
     ),
     "remapped_rows_pending": Advice(
-        _("A faulty row of memory waits to be replaced by a spare one."), _("Reset the card at the next drain."), _WARNING
+        _("A faulty row of memory waits to be replaced by a spare one."),
+        _("Reset the card at the next drain."),
+        _WARNING,
     ),
     "retired_pages_pending": Advice(
         _("A faulty page of memory waits to be taken out of use."), _("Reset the card at the next drain."), _WARNING

@@ -107,7 +107,8 @@ def bearer_agent(request: HttpRequest) -> AgentIdentity:
     identity = agent_authenticate(token=_bearer(request))
     if identity is None:
         raise NotAuthenticated(
-            _("The panel does not know this agent's token, or it was taken back. Join the server again."), code="token_unknown"
+            _("The panel does not know this agent's token, or it was taken back. Join the server again."),
+            code="token_unknown",
         )
     return identity
 
@@ -120,7 +121,9 @@ def _limit_joins(address: str) -> None:
         log.warning("fleet.join_not_counted", error=str(error))
         return
     if wait is not None:
-        raise RateLimited(_("Too many machines from this address want to join. Wait a minute."), retry_after_seconds=wait)
+        raise RateLimited(
+            _("Too many machines from this address want to join. Wait a minute."), retry_after_seconds=wait
+        )
 
 
 @agent_endpoint("POST")

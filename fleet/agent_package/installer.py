@@ -65,7 +65,9 @@ def mirror_url(mirror: str) -> str:
     except ValueError:
         is_usable = False
     if not is_usable or len(address) > MAX_URL or not address.isprintable() or " " in address:
-        raise InvalidInput(_("A mirror is the http(s) address of a package index, without a password in it."), field="mirror")
+        raise InvalidInput(
+            _("A mirror is the http(s) address of a package index, without a password in it."), field="mirror"
+        )
     return address
 
 

@@ -23,7 +23,11 @@ def with_gpu_counts(servers: QuerySet[Server]) -> QuerySet[Server]:
 
 
 def _about_server(
-    prefix: str, provider: str, region: str, driver_state: Collection[str], is_simulated: bool | None  # noqa: FBT001
+    prefix: str,
+    provider: str,
+    region: str,
+    driver_state: Collection[str],
+    is_simulated: bool | None,  # noqa: FBT001
 ) -> Q:
     """Return the conditions on a server that lists of other things share; prefix: the way to it (`server__`)."""
     condition = Q()
@@ -62,7 +66,9 @@ def server_list(
     if gpu_health:
         servers = servers.filter(gpu_health__in=gpu_health)
     if model:
-        servers = servers.filter(Exists(Gpu.objects.filter(server=OuterRef("pk"), removed_at=None, name__icontains=model)))
+        servers = servers.filter(
+            Exists(Gpu.objects.filter(server=OuterRef("pk"), removed_at=None, name__icontains=model))
+        )
     if search:
         has_card = Exists(Gpu.objects.filter(server=OuterRef("pk"), uuid__icontains=search))
         fields = ("name", "provider", "region", "facts__hostname")
@@ -117,9 +123,12 @@ def gpu_history(*, uuid: str) -> QuerySet[Gpu]:
     return Gpu.objects.select_related("server").filter(uuid=uuid).order_by("-first_seen_at", "-id")
 
 
-def agent_list() -> QuerySet[Agent]:
+def agent_list(*, server: int | None = None, is_revoked: bool | None = None) -> QuerySet[Agent]:
     """Return agents with their servers."""
-    return Agent.objects.select_related("server")
+    agents = Agent.objects.select_related("server")
+    if server is not None:
+        agents = agents.filter(server=server)
+    return agents if is_revoked is None else agents.filter(revoked_at__isnull=not is_revoked)
 
 
 def join_token_list(*, is_usable: bool | None = None, now: datetime) -> QuerySet[JoinToken]:

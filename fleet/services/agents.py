@@ -1,6 +1,7 @@
 """Agents: who one is, what it should do, and how it leaves."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -12,7 +13,10 @@ from fleet.services.servers import server_end
 from panel.accounts.audit import Actor, audit
 from panel.core import tokens
 from panel.core.clock import now
-from panel.core.errors import NotFound
+from panel.core.errors import InvalidInput, NotFound
+
+MIN_INTERVAL_SECONDS: Final = 1.0
+MAX_INTERVAL_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,34 @@ def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
         sample_interval_seconds=identity.sample_interval_seconds,
         report_interval_seconds=identity.report_interval_seconds,
     )
+
+
+def agent_configure(
+    *,
+    agent_id: int,
+    actor: Actor,
+    sample_interval_seconds: float | None = None,
+    report_interval_seconds: float | None = None,
+) -> Agent:
+    """Change how often an agent samples and reports (1 to 60 s). Raises NotFound or InvalidInput."""
+    wanted = {"sample_interval_seconds": sample_interval_seconds, "report_interval_seconds": report_interval_seconds}
+    for field, value in wanted.items():
+        if value is not None and not MIN_INTERVAL_SECONDS <= value <= MAX_INTERVAL_SECONDS:
+            raise InvalidInput(_("An interval is from 1 to 60 seconds."), field=field)
+    with transaction.atomic():
+        agent = Agent.objects.select_related("server").select_for_update(of=("self",)).filter(pk=agent_id).first()
+        if agent is None:
+            raise NotFound(_("There is no such agent."))
+        changes = {name: value for name, value in wanted.items() if value is not None and value != getattr(agent, name)}
+        if changes:
+            before = {name: getattr(agent, name) for name in changes}
+            for name, value in changes.items():
+                setattr(agent, name, value)
+            agent.assignments_version += 1
+            agent.save(update_fields=[*changes, "assignments_version"])
+            name = agent.server.name
+            audit(actor=actor, action="agent.configure", target=agent, target_name=name, before=before, after=changes)
+    return agent
 
 
 def agent_leave(*, agent_id: int, address: str | None) -> None:

@@ -156,12 +156,19 @@ def _count(server: Server, fresh: list[Sighting], received_at: datetime) -> None
         owners.append((sighting, fault))
     rows_update(list(touched.values()), ["first_at", "last_at", "count", "severity", "message"])
     GpuFault.objects.bulk_create(new)
-    FaultSighting.objects.bulk_create([
-        FaultSighting(
-            fault=fault, server=server, key=sighting.key, at=sighting.at, received_at=received_at, count=sighting.count
-        )
-        for sighting, fault in owners
-    ])
+    FaultSighting.objects.bulk_create(
+        [
+            FaultSighting(
+                fault=fault,
+                server=server,
+                key=sighting.key,
+                at=sighting.at,
+                received_at=received_at,
+                count=sighting.count,
+            )
+            for sighting, fault in owners
+        ]
+    )
     cards = {sighting.gpu.pk: sighting.gpu for sighting in fresh if sighting.gpu}
     for fault in new:
         _tell(server, fault, cards.get(fault.gpu_id or 0), received_at)

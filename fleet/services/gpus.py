@@ -28,9 +28,7 @@ def gpu_forget(*, gpu_id: int, actor: Actor, reason: str = "") -> Gpu:
     return gpus_forget(server_id=server_id, gpu_ids=[gpu_id], actor=actor, reason=reason)[0]
 
 
-def gpus_forget(
-    *, server_id: int, actor: Actor, gpu_ids: Collection[int] | None = None, reason: str = ""
-) -> list[Gpu]:
+def gpus_forget(*, server_id: int, actor: Actor, gpu_ids: Collection[int] | None = None, reason: str = "") -> list[Gpu]:
     """Take cards off the list of a server: those named, or all that are missing. Their samples and faults stay.
 
     The card comes back by itself when its server enumerates it again. Raises NotFound, or Conflict for one that answers.
@@ -57,7 +55,9 @@ def gpus_forget(
 
 def _chosen(gpus: list[Gpu], gpu_ids: Collection[int] | None) -> list[Gpu]:
     if gpu_ids is None:
-        return [gpu for gpu in gpus if gpu.removed_at is None and gpu.state == GpuState.MISSING and gpu.parent_id is None]
+        return [
+            gpu for gpu in gpus if gpu.removed_at is None and gpu.state == GpuState.MISSING and gpu.parent_id is None
+        ]
     by_id = {gpu.pk: gpu for gpu in gpus}
     unknown = [gpu_id for gpu_id in gpu_ids if gpu_id not in by_id]
     if unknown:
@@ -66,7 +66,8 @@ def _chosen(gpus: list[Gpu], gpu_ids: Collection[int] | None) -> list[Gpu]:
     for gpu in chosen:
         if GpuState(gpu.state) not in FORGETTABLE:
             raise Conflict(
-                _("GPU %(uuid)s still answers, and would be back with the next report.") % {"uuid": gpu.uuid}, code="gpu_answers"
+                _("GPU %(uuid)s still answers, and would be back with the next report.") % {"uuid": gpu.uuid},
+                code="gpu_answers",
             )
     return chosen
 

@@ -100,7 +100,9 @@ def _apply(server: Server, gpus: list[Gpu], report: wire.Report, arrival: _Arriv
         server_fields.add("gpu_health")
     if server_fields:
         server.save(update_fields=sorted(server_fields))
-    changed = list({gpu.pk: gpu for gpu in [*merge.new, *merge.facts_changed, *(c.gpu for c in merge.changes)]}.values())
+    changed = list(
+        {gpu.pk: gpu for gpu in [*merge.new, *merge.facts_changed, *(c.gpu for c in merge.changes)]}.values()
+    )
     if changed or server_fields or was[0] != server.state:
         tell_server(server, gpus=gpus, changed=changed)
         _tell_joins(server, arrival.at)

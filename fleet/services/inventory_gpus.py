@@ -15,11 +15,26 @@ from fleet.services.cleaning import clean_integer, clean_json, clean_text
 from fleet.services.transitions import GpuChange
 
 FACT_FIELDS: Final = (
-    "index", "name", "vendor", "parent", "memory_total_bytes", "power_limit_watts", "pci_bus_id", "facts", "unsupported",
+    "index",
+    "name",
+    "vendor",
+    "parent",
+    "memory_total_bytes",
+    "power_limit_watts",
+    "pci_bus_id",
+    "facts",
+    "unsupported",
 )
 SEEN_FIELDS: Final = (
-    "reported_state", "reported_reason", "last_seen_at", "removed_at", "health", "health_at",
-    "processes", "processes_visibility", "processes_at",
+    "reported_state",
+    "reported_reason",
+    "last_seen_at",
+    "removed_at",
+    "health",
+    "health_at",
+    "processes",
+    "processes_visibility",
+    "processes_at",
 )
 _ANSWERING: Final = frozenset({GpuState.OK, GpuState.DEGRADED})
 _MAX_INDEX: Final = 32_767
@@ -151,7 +166,9 @@ def merge_gpus(
         parent_uuid = clean_text(sent.parent_uuid, 96)
         if parent_uuid and parent_uuid != uuid and _is_card(named.get(parent_uuid)):
             merge.parents[uuid] = parent_uuid
-    answering = {row.pk for row in rows if row.uuid in named and row.reported_state in _ANSWERING and row.parent_id is None}
+    answering = {
+        row.pk for row in rows if row.uuid in named and row.reported_state in _ANSWERING and row.parent_id is None
+    }
     for row in rows:
         if row.uuid not in named or row.uuid in gone_slices:
             _merge_unsent(row, driver_state, answering, at, merge)

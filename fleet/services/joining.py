@@ -97,7 +97,9 @@ def join_token_revoke(*, join_token: JoinToken, actor: Actor) -> JoinToken:
     with transaction.atomic():
         row = JoinToken.objects.select_for_update().get(pk=join_token.pk)
         if row.used_at is not None:
-            raise Conflict(_("A machine has joined with this token already. Retire the server instead."), code="token_used")
+            raise Conflict(
+                _("A machine has joined with this token already. Retire the server instead."), code="token_used"
+            )
         if row.revoked_at is None:
             row.revoked_at = now()
             row.save(update_fields=["revoked_at"])
@@ -111,13 +113,17 @@ def _take_token(token: str) -> JoinToken:
     prefix = tokens.parse(token, kind=tokens.JOIN_TOKEN)
     row = JoinToken.objects.select_for_update().filter(prefix=prefix).first() if prefix else None
     if row is None or not tokens.matches(token, row.token_hash):
-        raise NotAuthenticated(_("The panel does not know this join token. Copy the whole line again."), code="token_unknown")
+        raise NotAuthenticated(
+            _("The panel does not know this join token. Copy the whole line again."), code="token_unknown"
+        )
     if row.revoked_at is not None:
         raise NotAuthenticated(_("This join token was taken back. Make a new one in the panel."), code="token_revoked")
     if row.used_at is not None:
         raise NotAuthenticated(_("This join token was used already. Make a new one in the panel."), code="token_used")
     if row.expires_at <= now():
-        raise NotAuthenticated(_("This join token is older than 24 hours. Make a new one in the panel."), code="token_expired")
+        raise NotAuthenticated(
+            _("This join token is older than 24 hours. Make a new one in the panel."), code="token_expired"
+        )
     return row
 
 

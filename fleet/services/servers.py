@@ -69,7 +69,9 @@ def server_update(
     try:
         with transaction.atomic():
             server = server_locked(server_id)
-            changes = {key: value for key, value in wanted.items() if value is not None and value != getattr(server, key)}
+            changes = {
+                key: value for key, value in wanted.items() if value is not None and value != getattr(server, key)
+            }
             if not changes:
                 return server
             before = {key: getattr(server, key) for key in changes}
@@ -97,7 +99,9 @@ def server_end(*, server_id: int, reason: str, actor: Actor, note: str = "") -> 
         Agent.objects.filter(server=server, revoked_at=None).update(revoked_at=at)
         server.join_tokens.filter(used_at=None, revoked_at=None).update(revoked_at=at)
         gpus = list(Gpu.objects.filter(server=server))
-        changes = [GpuChange(gpu, GpuState.UNKNOWN, RETIRED_REASON) for gpu in gpus if gpu.state_reason != RETIRED_REASON]
+        changes = [
+            GpuChange(gpu, GpuState.UNKNOWN, RETIRED_REASON) for gpu in gpus if gpu.state_reason != RETIRED_REASON
+        ]
         gpus_transition(changes, server_name=server.name, actor=actor, at=at, is_quiet=True)
         after = {"state": str(server.state)}
         audit(actor=actor, action="server.retire", target=server, before=before, after=after, reason=note or reason)
@@ -131,7 +135,11 @@ def server_maintenance_set(*, server_id: int, is_on: bool, actor: Actor, reason:
         else:
             _leave_maintenance(server, gpus, actor, at)
         audit(
-            actor=actor, action="server.maintenance", target=server, before=before, after={"state": str(server.state)},
+            actor=actor,
+            action="server.maintenance",
+            target=server,
+            before=before,
+            after={"state": str(server.state)},
             reason=reason,
         )
         tell_server(server, gpus=gpus)

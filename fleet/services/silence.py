@@ -62,7 +62,9 @@ def servers_mark_silent(*, now: datetime) -> int:
     return _drain(_silent, _mark_silent, now) + _drain(_heard, _mark_heard, now)
 
 
-def _drain(find: Callable[[datetime], QuerySet[Server]], mark: Callable[[list[Server], datetime], None], now: datetime) -> int:
+def _drain(
+    find: Callable[[datetime], QuerySet[Server]], mark: Callable[[list[Server], datetime], None], now: datetime
+) -> int:
     """Work through what `find` returns in chunks, each a transaction of its own; rows that somebody holds wait a round."""
     changed = 0
     while True:

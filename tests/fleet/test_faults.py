@@ -173,7 +173,11 @@ def test_a_fault_with_many_sightings_costs_few_queries(machine, django_assert_ma
 # What an agent may send: sightings of a few cards and codes within two hours, each by one or both sources, the reports
 # cut anywhere, sent again, and in any order.
 _sighting = st.tuples(
-    st.integers(0, 1), st.sampled_from([13, 79]), st.integers(0, 7200), st.sampled_from(["nvml", "kernel_log"]), st.integers(1, 9)
+    st.integers(0, 1),
+    st.sampled_from([13, 79]),
+    st.integers(0, 7200),
+    st.sampled_from(["nvml", "kernel_log"]),
+    st.integers(1, 9),
 )
 
 
@@ -207,13 +211,15 @@ def test_however_reports_are_cut_repeated_and_ordered_every_sighting_counts_once
     for number in range(2):
         for code in (13, 79):
             rows = list(GpuFault.objects.filter(gpu_id=ids[card_uuid(number)], code=code))
-            mine = {second: count for (card_number, c, second), count in most.items() if (card_number, c) == (number, code)}
+            mine = {
+                second: count for (card_number, c, second), count in most.items() if (card_number, c) == (number, code)
+            }
             assert sum(row.count for row in rows) == sum(mine.values())
             seconds = [NOON + timedelta(seconds=second) for second in mine]
             assert all(any(row.first_at <= at <= row.last_at for row in rows) for at in seconds)
             if sent == sorted(sent, key=lambda fault: fault.at_ms):
                 ordered = sorted(mine)
-                gaps = sum(after - before > 600 for before, after in zip(ordered, ordered[1:], strict=False))
+                gaps = sum(after - before > 600 for before, after in itertools.pairwise(ordered))
                 assert len(rows) == (gaps + 1 if ordered else 0)
 
 
@@ -246,7 +252,12 @@ def test_the_severity_of_published_kernel_lines(machine):
     send(machine, lines, gpus=cards)
     found = {fault.code: fault for fault in GpuFault.objects.all()}
     assert {code: str(fault.severity) for code, fault in found.items()} == {
-        79: "critical", 64: "critical", 94: "warning", 63: "warning", 45: "info", 145: "info",
+        79: "critical",
+        64: "critical",
+        94: "warning",
+        63: "warning",
+        45: "info",
+        145: "info",
     }
     assert all(fault.gpu_id for fault in found.values())
     assert found[79].gpu.pci_bus_id == "00000000:03:00.0"

@@ -125,7 +125,7 @@ def test_the_installer_is_valid_for_every_shell(shell, tmp_path):
         pytest.skip(f"{shell} is not installed here")
     path = tmp_path / "install.sh"
     path.write_bytes(installer(url=URL).body)
-    assert subprocess.run([shell, "-n", str(path)], capture_output=True).stderr == b""
+    assert subprocess.run([shell, "-n", str(path)], capture_output=True, check=False).stderr == b""
 
 
 def test_the_command_is_one_line_with_the_checksum_and_the_token():
@@ -133,7 +133,7 @@ def test_the_command_is_one_line_with_the_checksum_and_the_token():
     assert "\n" not in command
     assert installer(url=URL).sha256 in command
     assert "fdj_abcdefgh_secret" in command
-    assert subprocess.run(["sh", "-n", "-c", command], capture_output=True).returncode == 0
+    assert subprocess.run(["sh", "-n", "-c", command], capture_output=True, check=False).returncode == 0
 
 
 def test_a_mirror_is_chosen_by_name_or_address(settings):
@@ -145,7 +145,16 @@ def test_a_mirror_is_chosen_by_name_or_address(settings):
 
 
 @pytest.mark.parametrize(
-    "mirror", ["far", "ftp://mirror.example", "https://", "https://u:p@mirror.example", "https://a b", "https://[", "http://x/" + "y" * 600]
+    "mirror",
+    [
+        "far",
+        "ftp://mirror.example",
+        "https://",
+        "https://u:p@mirror.example",
+        "https://a b",
+        "https://[",
+        "http://x/" + "y" * 600,
+    ],
 )
 def test_what_is_no_mirror_is_refused(mirror):
     with pytest.raises(InvalidInput):
@@ -154,7 +163,7 @@ def test_what_is_no_mirror_is_refused(mirror):
 
 def test_a_mirror_with_shell_characters_stays_one_word():
     command = join_command(url=URL, token="t", mirror="https://mirror.example/$(touch${IFS}/tmp/x)`id`;'&")
-    assert subprocess.run(["sh", "-n", "-c", command], capture_output=True).returncode == 0
+    assert subprocess.run(["sh", "-n", "-c", command], capture_output=True, check=False).returncode == 0
     assert "'https://mirror.example/$(touch" in command
 
 

@@ -70,7 +70,10 @@ def test_a_card_that_no_longer_enumerates_is_missing_since_then_and_comes_back(m
     assert (event.severity, event.subject_id, event.data["uuid"]) == ("critical", gpu.pk, card_uuid(7))
     machine.send(at=gone + timedelta(minutes=1))
     assert (machine.gpu(7).state, machine.server.state, machine.server.gpu_health) == ("ok", "ready", "healthy")
-    assert [event.severity for event in Event.objects.filter(kind="gpu.state_changed").order_by("id")] == ["critical", "info"]
+    assert [event.severity for event in Event.objects.filter(kind="gpu.state_changed").order_by("id")] == [
+        "critical",
+        "info",
+    ]
 
 
 def test_a_card_that_the_agent_forgot_stays_listed(machine):
@@ -178,7 +181,12 @@ def test_the_first_sample_is_noted_once(machine):
 
 
 def slice_of(parent, number, **kwargs):
-    given = {"uuid": f"MIG-{number}", "index": number, "parent_uuid": card_uuid(parent), "facts": facts(parent, name="1g.18gb")}
+    given = {
+        "uuid": f"MIG-{number}",
+        "index": number,
+        "parent_uuid": card_uuid(parent),
+        "facts": facts(parent, name="1g.18gb"),
+    }
     return wire.Gpu(**(given | kwargs))
 
 
@@ -255,7 +263,9 @@ def test_hostile_text_and_numbers_are_stored_without_harm(machine):
             card(1, facts=facts(1, memory_total_bytes=-1, power_limit_milliwatts=2**62), index=99_999),
             card(2, uuid="  "),
             card(1, state="lost"),
-            card(3, processes=[wire.GpuProcess(pid=-1, kinds=["\x00"], name="<script>=1+1")], unsupported={"\x00": "x"}),
+            card(
+                3, processes=[wire.GpuProcess(pid=-1, kinds=["\x00"], name="<script>=1+1")], unsupported={"\x00": "x"}
+            ),
         ],
         faults=[wire.Fault(key="k", at_ms=-5, code=79), wire.Fault(key="l", at_ms=2**60, code=79), xid(2**40, NOON)],
     )
@@ -263,7 +273,11 @@ def test_hostile_text_and_numbers_are_stored_without_harm(machine):
     assert server.facts["hostname"] == ("ab[31m" + "x" * 90)
     assert (server.facts["container_cpu_limit"], server.facts["memory_total_bytes"]) == (None, None)
     assert machine.gpu(0).memory_total_bytes is None
-    assert (machine.gpu(1).memory_total_bytes, machine.gpu(1).power_limit_watts, machine.gpu(1).index) == (None, None, None)
+    assert (machine.gpu(1).memory_total_bytes, machine.gpu(1).power_limit_watts, machine.gpu(1).index) == (
+        None,
+        None,
+        None,
+    )
     assert machine.gpu(1).state == "ok"
     assert machine.gpu(3).processes[0]["name"] == "<script>=1+1"
     assert server.gpus.count() == 3

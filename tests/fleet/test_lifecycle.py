@@ -32,7 +32,9 @@ def test_every_state_has_a_row_and_leads_only_to_known_other_states(table, state
         assert state not in following
 
 
-@pytest.mark.parametrize(("table", "start"), [(SERVER_TRANSITIONS, ServerState.PENDING), (GPU_TRANSITIONS, GpuState.UNKNOWN)])
+@pytest.mark.parametrize(
+    ("table", "start"), [(SERVER_TRANSITIONS, ServerState.PENDING), (GPU_TRANSITIONS, GpuState.UNKNOWN)]
+)
 def test_every_state_can_be_reached_and_left(table, start):
     reached, edge = {start}, {start}
     while edge:

@@ -36,7 +36,10 @@ def machine():
 
 
 def changes():
-    return [(event.data["from"], event.data["to"]) for event in Event.objects.filter(kind="server.state_changed").order_by("id")]
+    return [
+        (event.data["from"], event.data["to"])
+        for event in Event.objects.filter(kind="server.state_changed").order_by("id")
+    ]
 
 
 def test_one_missed_report_is_no_silence_and_two_are(machine):
@@ -53,7 +56,11 @@ def test_a_server_heard_again_is_what_it_was(machine):
     servers_mark_silent(now=NOON + 20 * SECOND)
     Agent.objects.update(last_seen_at=NOON + 25 * SECOND)
     assert servers_mark_silent(now=NOON + 26 * SECOND) == 1
-    assert (machine.server.state, machine.server.state_reason, machine.server.gpu_health) == ("degraded", "gpu_lost", "failed")
+    assert (machine.server.state, machine.server.state_reason, machine.server.gpu_health) == (
+        "degraded",
+        "gpu_lost",
+        "failed",
+    )
     assert (machine.gpu(7).state, machine.gpu(7).state_reason) == ("lost", "gpu_lost")
     assert machine.gpu(0).state == "ok"
     assert servers_mark_silent(now=NOON + 27 * SECOND) == 0
@@ -181,7 +188,9 @@ def test_what_people_call_a_server_is_changed_with_a_record(machine):
     assert AuditEntry.objects.filter(action="server.update").count() == 1
 
 
-@pytest.mark.parametrize("wrong", [{"name": " "}, {"name": "OTHER"}, {"labels": {" ": "x"}}, {"labels": {str(n): "" for n in range(40)}}])
+@pytest.mark.parametrize(
+    "wrong", [{"name": " "}, {"name": "OTHER"}, {"labels": {" ": "x"}}, {"labels": {str(n): "" for n in range(40)}}]
+)
 def test_what_people_call_a_server_is_checked(machine, wrong):
     joined("other")
     with pytest.raises(InvalidInput) as caught:
