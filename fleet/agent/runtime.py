@@ -26,6 +26,7 @@ from fleet.agent.spool import Spool
 from fleet.agent.state import Identity, StateDirectory, StateError, Status
 
 FACTS_SECONDS: Final = 300.0
+STATUS_SECONDS: Final = 15.0
 # While this many batches wait, they are cut larger: a day away is thousands of files instead of tens of thousands.
 BACKLOG_BATCHES: Final = 12
 BACKLOG_SECONDS: Final = 30.0
@@ -69,6 +70,7 @@ class Agent:
         self._gpus: dict[str, str] = {}
         self._next_facts = 0.0
         self._next_cut = 0.0
+        self._next_status = 0.0
 
     def start(self) -> None:
         """Begin to follow the kernel's log."""
@@ -93,7 +95,8 @@ class Agent:
         with _unless_busy(self._sending) as is_free:
             if is_free:
                 self._reporter.drain()
-                self._write_status()
+                if time.monotonic() >= self._next_status:
+                    self._write_status()
                 self.last_report = time.monotonic()
         if len(self._spool):
             self.intervals.hasten("report", self._reporter.seconds_until_due)
@@ -149,6 +152,7 @@ class Agent:
             self._batcher.add_host_facts(read_host_facts(self._name))
 
     def _write_status(self) -> None:
+        self._next_status = time.monotonic() + STATUS_SECONDS
         driver = self._driver.driver
         status = Status(
             at_ms=clock.now().at_ms,

@@ -1,9 +1,8 @@
-"""XIDs as NVML tells them: a thread that waits for events of all cards, and never spins when waiting fails."""
+"""XIDs as NVML tells them: a thread that looks for events of all cards, and never spins when that fails."""
 
 import ctypes
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -14,7 +13,9 @@ from fleet.agent.backoff import Backoff
 from fleet.agent.faults.ledger import Sighting
 from fleet.agent.nvml.card import Card
 
-WAIT_MILLISECONDS: Final = 1_000
+LOOK_SECONDS: Final = 1.0
+WAIT_MILLISECONDS: Final = 1
+MAX_EVENTS_A_LOOK: Final = 100
 STOP_SECONDS: Final = 3.0
 
 log = logging.getLogger(__name__)
@@ -51,21 +52,24 @@ class EventWatcher:
             log.debug("The event set was not freed: %s.", error)
 
     def _wait(self, events: Any) -> None:
-        pause = Backoff(1.0, 30.0, has_jitter=False)
-        while not self._is_stopped.is_set():
-            began = time.monotonic()
+        """Take what the set has gathered, once a second: it keeps events until they are fetched.
+
+        Looking instead of sleeping inside the library costs nothing, ends at once when told to, and cannot spin: on a
+        lost card a wait may return immediately, for ever.
+        """
+        pause = Backoff(LOOK_SECONDS, 30.0, has_jitter=False)
+        delay = LOOK_SECONDS
+        while not self._is_stopped.wait(delay):
             try:
-                data = pynvml.nvmlEventSetWait_v2(events, WAIT_MILLISECONDS)
+                for _ in range(MAX_EVENTS_A_LOOK):
+                    self._tell(pynvml.nvmlEventSetWait_v2(events, WAIT_MILLISECONDS))
+                delay = LOOK_SECONDS
             except pynvml.NVMLError as error:
                 if error.value == pynvml.NVML_ERROR_TIMEOUT:
                     pause.reset()
-                    # A library that does not wait as told would make this loop spin.
-                    self._is_stopped.wait(max(0.0, WAIT_MILLISECONDS / 2000 - (time.monotonic() - began)))
+                    delay = LOOK_SECONDS
                 else:
-                    self._is_stopped.wait(pause.next_delay())
-                continue
-            pause.reset()
-            self._tell(data)
+                    delay = pause.next_delay()
 
     def _tell(self, data: Any) -> None:
         if not data.eventType & pynvml.nvmlEventTypeXidCriticalError:
