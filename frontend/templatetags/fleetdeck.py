@@ -98,7 +98,7 @@ def duration(value: float | None, reason: str = "") -> str:
 @register.filter
 def bare(value: float | None, kind: str) -> str:
     """The number alone, for a column whose header has the unit."""
-    return missing() if value is None else formatting.number(value, kind)
+    return missing() if value is None or value == "" else formatting.number(value, kind)  # "": a name that a template did not find
 
 
 @register.simple_tag(name="time")
@@ -113,7 +113,7 @@ def time_element(
         '<time datetime="{}" title="{} UTC"{}>{}</time>',
         utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         utc.strftime("%Y-%m-%d %H:%M:%S"),
-        "" if zone else format_html(" data-zoneless"),
+        "" if zone else SafeString(" data-zoneless"),
         formatting.absolute(at, zone=zone, seconds=seconds),
     )
     if not relative:
