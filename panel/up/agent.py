@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from fleet.agent.state import StateDirectory, StateError
 from panel.up.datadir import read_json, write_private
 
 AGENT: Final = (sys.executable, "-m", "fleet.agent")
@@ -23,11 +26,19 @@ def join(panel_url: str, state_dir: Path, record_path: Path) -> None:
         sys.exit(f"There is no join token in {record_path}; starting the panel again makes one")
     if record.get("is_joined"):
         return
-    command = (*AGENT, "join", "--panel", panel_url, "--token", record["token"], "--state-dir", str(state_dir))
-    done = subprocess.run(command, check=False)
+    command = (*AGENT, "join", "--replace", "--panel", panel_url, "--token", "-", "--state-dir", str(state_dir))
+    done = subprocess.run(command, input=record["token"], text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"This machine could not join (code {done.returncode})")
     write_private(record_path, json.dumps({"join_token_id": record["join_token_id"], "is_joined": True}))
+
+
+def follow(panel_url: str, state_dir: Path) -> None:
+    """Let the agent report to where the panel listens now: its host or port may have changed since it joined."""
+    state = StateDirectory(state_dir)
+    identity = state.identity()
+    if identity is not None and identity.panel_url != panel_url:
+        state.write_identity(msgspec.structs.replace(identity, panel_url=panel_url))
 
 
 def main() -> None:
@@ -38,6 +49,10 @@ def main() -> None:
     parser.add_argument("--record", type=Path, required=True, help="file with the join token, and whether it was used")
     options = parser.parse_args()
     join(options.panel, options.state_dir, options.record)
+    try:
+        follow(options.panel, options.state_dir)
+    except StateError as error:
+        sys.exit(str(error))
     os.execv(sys.executable, [*AGENT, "run", "--state-dir", str(options.state_dir)])  # noqa: S606  # no shell is wanted
 
 

@@ -27,7 +27,8 @@ class ChildSpec:
     """What to run and how to end it. `is_shown` says which lines go to the terminal as well as to the log file.
 
     stop_signal: asks it to finish. stop_seconds: how long it may take. death_signal: from the kernel, when the
-    supervisor itself was killed. account: the user to run as, when not our own.
+    supervisor itself was killed. account: the user to run as, when not our own. final_codes: with which the process says
+    that starting it again is of no use.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ChildSpec:
     stop_seconds: float = 10.0
     death_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
+    final_codes: frozenset[int] = frozenset()
     is_shown: Callable[[str], bool] = shown
 
 
@@ -147,6 +149,7 @@ class Child:
         self._say = say
         self._started = started
         self._running: Running | None = None
+        self._code: int | None = None
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._keep(), name=spec.name)
 
@@ -169,6 +172,9 @@ class Child:
                 return
             ran = time.monotonic() - began
             delay = next_delay(delay, ran_seconds=ran)
+            if self._code in self.spec.final_codes:
+                self._say(f"{self.spec.name} {what} and stays off until the next start")
+                return
             self.restarts += 1
             self._say(f"{self.spec.name} {what} after {ran:.0f} s; starting it again in {delay:.0f} s")
             with suppress(TimeoutError):
@@ -179,10 +185,11 @@ class Child:
         try:
             self._running = await spawn(self.spec)
         except OSError as error:
+            self._code = None
             return f"could not be started ({error.strerror})"
         self._started()
-        code = await attend(self._running, self._line)
-        return f"(process {self._running.pid}) {ending(code)}"
+        self._code = await attend(self._running, self._line)
+        return f"(process {self._running.pid}) {ending(self._code)}"
 
     async def stop(self) -> None:
         """Ask the process to end, kill it when it takes longer than it may, and return when it is gone."""

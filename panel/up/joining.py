@@ -22,10 +22,10 @@ DEMO_NAME: Final = "demo fleet"
 SILENT: Final = (ServerState.PENDING, ServerState.JOINING, ServerState.NOT_REPORTING, ServerState.UNREACHABLE)
 
 
-def own_agent_token(record_path: Path) -> str:
-    """Leave a join token for this machine in `record_path` when it has not joined; return what to tell, or nothing.
+def own_agent_token(record_path: Path, *, has_identity: bool) -> str:
+    """Leave a join token for this machine in `record_path` unless it has joined; return what to tell, or nothing.
 
-    A machine that somebody retired in the panel stays out: the record goes, and no agent is started without it.
+    has_identity: whether its agent still knows who it is. A machine that somebody retired in the panel stays out.
     """
     record = read_json(record_path)
     row = _token_of(record)
@@ -40,7 +40,7 @@ def own_agent_token(record_path: Path) -> str:
             f"The server {server.name!r} was retired in the panel, so this machine's agent stays off; "
             f"remove {record_path} to let it join again"
         )
-    if record.get("is_joined"):
+    if record.get("is_joined") and has_identity:
         return ""
     return _leave_token(record_path, server=server)
 

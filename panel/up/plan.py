@@ -6,11 +6,13 @@ from pathlib import Path
 from signal import Signals
 from typing import Final
 
+from fleet.agent.cli import EXIT_NOT_JOINED
 from panel.up.child import ChildSpec
 from panel.up.datadir import BASE_DIR
 
 WEB_STOP_SECONDS: Final = 10.0
 WORKER_STOP_SECONDS: Final = 20.0
+AGENT_STATE: Final = "agent"
 AGENT_RECORD: Final = "run/agent.json"
 DEMO_RECORD: Final = "run/demo-token"
 # What an agent has no business with, although it runs beside the panel here.
@@ -109,7 +111,7 @@ def prepare(environment: Mapping[str, str], *, has_agent: bool, has_demo: bool) 
 
 def agent(environment: Mapping[str, str], *, panel_url: str, data_dir: Path) -> ChildSpec:
     """Return this machine's own agent, which joins by itself when it has not joined yet. It gets none of our secrets."""
-    state_dir, record = data_dir / "agent", data_dir / AGENT_RECORD
+    state_dir, record = data_dir / AGENT_STATE, data_dir / AGENT_RECORD
     return ChildSpec(
         name="agent",
         command=(
@@ -118,6 +120,7 @@ def agent(environment: Mapping[str, str], *, panel_url: str, data_dir: Path) -> 
         ),
         environment={name: value for name, value in environment.items() if name not in SECRETS},
         directory=BASE_DIR,
+        final_codes=frozenset({EXIT_NOT_JOINED}),
     )
 
 

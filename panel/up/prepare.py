@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from fleet.agent.state import StateDirectory
 from panel.core.errors import FleetdeckError
 from panel.core.keyfile import read_or_create
 from panel.settings.environment import DATA_DIR
@@ -84,7 +85,8 @@ def make_tokens(*, has_agent: bool, has_demo: bool) -> None:
     from panel.up import joining
 
     if has_agent:
-        told = joining.own_agent_token(DATA_DIR / plan.AGENT_RECORD)
+        has_identity = StateDirectory(DATA_DIR / plan.AGENT_STATE).identity_path.exists()
+        told = joining.own_agent_token(DATA_DIR / plan.AGENT_RECORD, has_identity=has_identity)
         if told:
             print(told, flush=True)
     if has_demo:

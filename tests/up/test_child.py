@@ -90,6 +90,13 @@ async def test_a_process_that_ends_is_named_and_started_again(started):
     await child.stop()
 
 
+async def test_a_process_that_says_that_it_is_of_no_use_stays_off(started):
+    child, told, _ = started("raise SystemExit(3)", final_codes=frozenset({3}))
+    await told.until("stays off until the next start")
+    assert child.restarts == 0
+    await child.stop()
+
+
 async def test_a_killed_process_is_told_with_its_signal(started):
     child, told, seen = started("print('up', flush=True); import time; time.sleep(60)")
     await seen.until("up")
