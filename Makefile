@@ -12,7 +12,7 @@ TESTS ?= tests
 BIN := .venv/bin
 SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev
 
-.PHONY: help venv venv-dev lock up demo test lint fmt bench migrations messages system-packages
+.PHONY: help venv venv-dev lock up demo test lint fmt bench migrations openapi messages system-packages
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: system-packages venv-dev ## Measure against limits and peers in one run (
 
 migrations: venv-dev ## Write migrations for changed models
 	@$(BIN)/python manage.py makemigrations
+
+openapi: venv-dev ## Write docs/openapi.yaml anew from the code
+	@$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
 messages: venv ## Compile the translations
 	@$(BIN)/python -m panel.up.messages

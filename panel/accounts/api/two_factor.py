@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from drf_spectacular.helpers import forced_singular_serializer
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status, viewsets
 from rest_framework.decorators import action
@@ -49,7 +50,7 @@ class TwoFactorViewSet(viewsets.ViewSet):
 
     capability: ClassVar[CapabilityTable] = Capability.PROFILE_EDIT
 
-    @extend_schema(summary="Show one's second factor", responses={200: TwoFactorSerializer})
+    @extend_schema(summary="Show one's second factor", responses=forced_singular_serializer(TwoFactorSerializer))
     def list(self, request: Request) -> Response:
         """Say whether it is on."""
         is_on, left = two_factor_state(user=person_of(request))
