@@ -27,9 +27,10 @@ def join(panel_url: str, state_dir: Path, record_path: Path) -> None:
     if record.get("is_joined"):
         return
     command = (*AGENT, "join", "--replace", "--panel", panel_url, "--token", "-", "--state-dir", str(state_dir))
-    done = subprocess.run(command, input=record["token"], text=True, check=False)
+    done = subprocess.run(command, input=record["token"], text=True, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
         sys.exit(f"This machine could not join (code {done.returncode})")
+    print(f"Joined {panel_url}", flush=True)
     write_private(record_path, json.dumps({"join_token_id": record["join_token_id"], "is_joined": True}))
 
 

@@ -27,7 +27,7 @@ DATABASE: Final = "fleetdeck"
 SUPERUSER: Final = "postgres"
 SOCKET_NAME: Final = ".s.PGSQL.5432"
 SOCKET_PATH_BYTES: Final = 107  # sockaddr_un.sun_path, less its closing zero
-WORTH_SHOWING: Final = re.compile(r"\b(WARNING|ERROR|FATAL|PANIC)\b")
+WORTH_SHOWING: Final = re.compile(r"\b(WARNING|ERROR|FATAL|PANIC):(?!  the database system is (starting|shutting))")
 OPTIONS: Final = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
