@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PATIENCE_SECONDS = 45
+PATIENCE_SECONDS = 90  # a busy machine takes seconds to start an agent
 PASSWORD = "scenario-password-71"
 MAKE_ADMIN = """
 import django; django.setup()
@@ -131,7 +131,7 @@ class Panel:
             request.add_header("Authorization", f"Bearer {self.token}")
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(request, data, timeout=10) as response:
+            with urllib.request.urlopen(request, data, timeout=60) as response:
                 return json.loads(response.read() or b"null")
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()[:1000]}") from error

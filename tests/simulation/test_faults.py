@@ -177,6 +177,7 @@ def test_a_divided_card_answers_for_its_instances_and_not_for_its_own_load(nvml,
     assert nvml.nvmlDeviceGetMemoryInfo(handle).total == 40448 << 20
     assert nvml.nvmlDeviceGetMemoryInfo(handle).used == 5 << 30
     assert [each.gpuInstanceId for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)] == [1]
+    assert [each.pid for each in nvml.nvmlDeviceGetComputeRunningProcesses(parent)] == [77]
     assert nvml.nvmlDeviceGetAttributes(handle).multiprocessorCount == 60
     back = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
     assert nvml.nvmlDeviceGetUUID(back) == card.uuid

@@ -3,9 +3,11 @@
 
 #include "state.h"
 
+#define MAX_LISTED 256
+
 struct process_list {
     uint32_t count;
-    struct layout_process items[MAX_PROCESSES];
+    struct layout_process items[MAX_LISTED];
 };
 
 static void copy_processes(const void *from, void *to)
@@ -16,6 +18,25 @@ static void copy_processes(const void *from, void *to)
     memcpy(list->items, device->processes, list->count * sizeof *list->items);
 }
 
+static void gather_own(const struct layout_device *device, struct process_list *list)
+{
+    struct process_list own;
+    sim_consistently(copy_processes, device, &own);
+    for (uint32_t i = 0; i < own.count && list->count < MAX_LISTED; i++) list->items[list->count++] = own.items[i];
+}
+
+/* The processes of a device; a card that is divided lists those of its instances too, as the driver does. */
+static void gather(const struct layout_device *device, struct process_list *list)
+{
+    list->count = 0;
+    gather_own(device, list);
+    uint32_t slot = (uint32_t)(device - sim_device(0));
+    for (uint32_t other = 0; other < sim_host()->device_count && other < MAX_DEVICES; other++) {
+        const struct layout_device *instance = sim_device(other);
+        if (instance->present && instance->parent == slot) gather_own(instance, list);
+    }
+}
+
 /* The processes of one kind, in the widest struct. count: room on the way in, how many there are on the way out. */
 static nvmlReturn_t running(const struct layout_device *device, uint32_t kind, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
@@ -23,7 +44,7 @@ static nvmlReturn_t running(const struct layout_device *device, uint32_t kind, u
     unsigned room = infos ? *count : 0, found = 0;
     nvmlReturn_t code = sim_code(device, READING_processes);
     if (code != NVML_SUCCESS) return code;
-    sim_consistently(copy_processes, device, &list);
+    gather(device, &list);
     for (uint32_t i = 0; i < list.count; i++) {
         const struct layout_process *process = &list.items[i];
         if (!(process->kinds & kind)) continue;
@@ -42,9 +63,9 @@ static nvmlReturn_t running(const struct layout_device *device, uint32_t kind, u
 
 static nvmlReturn_t running_v1(const struct layout_device *device, uint32_t kind, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
-    nvmlProcessInfo_v2_t wide[MAX_PROCESSES];
+    nvmlProcessInfo_v2_t wide[MAX_LISTED];
     unsigned room = infos ? *count : 0;
-    *count = MAX_PROCESSES;
+    *count = MAX_LISTED;
     nvmlReturn_t code = running(device, kind, count, wide);
     if (code != NVML_SUCCESS) return code;
     for (unsigned i = 0; i < *count && i < room; i++)
@@ -79,8 +100,8 @@ PROCESS_GETTERS(nvmlDeviceGetMPSComputeRunningProcesses, PROCESS_MPS)
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle, nvmlProcessDetailList_v1_t *list)
 {
     static const uint32_t kinds[] = { PROCESS_COMPUTE, PROCESS_GRAPHICS, PROCESS_MPS };
-    nvmlProcessInfo_v2_t wide[MAX_PROCESSES];
-    unsigned count = MAX_PROCESSES;
+    nvmlProcessInfo_v2_t wide[MAX_LISTED];
+    unsigned count = MAX_LISTED;
     DEVICE_CALL(handle);
     NEED(list && list->mode < 3);
     if (list->version != ABI_VERSION(nvmlProcessDetailList_v1_t, 1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -102,7 +123,7 @@ static nvmlReturn_t usage(const struct layout_device *device, unsigned long long
 {
     nvmlReturn_t code = sim_code(device, READING_process_utilization);
     if (code != NVML_SUCCESS) return code;
-    sim_consistently(copy_processes, device, list);
+    gather(device, list);
     return list->count == 0 || sim_wall_us() <= last_seen ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
 
