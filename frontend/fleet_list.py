@@ -86,8 +86,15 @@ SERVER_COLUMNS: Final = (
     Column("temperature", _("Hottest"), "°C", is_number=True, sort=lambda row: row.highest("temperature_celsius")),
     Column("power", _("Power"), "W", is_number=True, sort=lambda row: row.total("power_watts")),
     Column("cpu", _("CPU"), "%", is_number=True, sort=_host("cpu_percent")),
-    Column("ram", _("RAM"), "GiB", is_number=True, sort=_host("memory_used_bytes")),
-    Column("network", _("Network in / out"), "MB/s", is_number=True, sort=_host("network_receive_bytes_per_second")),
+    Column("ram", _("RAM"), "GiB", is_number=True, sort=_host("memory_used_bytes"), is_shown=False),
+    Column(
+        "network",
+        _("Network in / out"),
+        "MB/s",
+        is_number=True,
+        sort=_host("network_receive_bytes_per_second"),
+        is_shown=False,
+    ),
     Column("driver", _("Driver"), sort=lambda row: row.server.driver_version, is_shown=False),
     Column("age", _("Last report"), sort=lambda row: row.last_seen_at),
 )

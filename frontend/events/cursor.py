@@ -27,11 +27,7 @@ class Cursor:
         match = _SHAPE.fullmatch(text)
         if match is None:
             return None
-        try:
-            at = EPOCH + timedelta(microseconds=int(match[1]))
-        except OverflowError:
-            return None
-        return cls(at=at, rank=int(match[2]), id=int(match[3]))
+        return cls(at=EPOCH + timedelta(microseconds=int(match[1])), rank=int(match[2]), id=int(match[3]))
 
     def __str__(self) -> str:
         microseconds = (self.at - EPOCH) // timedelta(microseconds=1)

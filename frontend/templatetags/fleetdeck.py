@@ -98,7 +98,9 @@ def duration(value: float | None, reason: str = "") -> str:
 @register.filter
 def bare(value: float | None, kind: str) -> str:
     """The number alone, for a column whose header has the unit."""
-    return missing() if value is None or value == "" else formatting.number(value, kind)  # "": a name that a template did not find
+    return (
+        missing() if value is None or value == "" else formatting.number(value, kind)
+    )  # "": a name that a template did not find
 
 
 @register.simple_tag(name="time")

@@ -61,7 +61,7 @@ def _proved(request: PageRequest) -> ProofForm | None:
 def qr_code(text: str) -> SafeString:
     """Return the text as an SVG of dark modules; the light ones and the margin are its background."""
     svg = segno.make(text, error="m").svg_inline(scale=4, border=3, svgclass="qr", lineclass=None, omitsize=True)
-    return mark_safe(svg)  # noqa: S308  (paths of numbers, drawn by segno)
+    return mark_safe(svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1))  # noqa: S308  (paths of numbers, drawn by segno)
 
 
 def _enrol(request: PageRequest, *, status: int = 200, **context: Any) -> HttpResponse:
