@@ -42,7 +42,11 @@ def parse_line(line: str, at_ms: int) -> Sighting | None:
 
 
 class KernelLog:
-    """Follows /dev/kmsg in a thread. cursor: file that remembers how far the last run came, so that none is told twice."""
+    """Follows /dev/kmsg in a thread.
+
+    cursor: file that remembers how far the last run came, so that none is told twice. is_live: what was there at the start
+    has been read.
+    """
 
     def __init__(self, note: Callable[[Sighting], None], cursor: Path, path: str | None = None) -> None:
         self._path = os.environ.get(KERNEL_LOG_VARIABLE, KERNEL_LOG) if path is None else path
@@ -51,6 +55,7 @@ class KernelLog:
         self._last = self._saved = self._read_cursor()
         self._is_stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self.is_live = False
 
     def start(self) -> bool:
         """Begin to follow; returns whether the log is readable, which in containers and for ordinary users it is not."""
@@ -74,24 +79,23 @@ class KernelLog:
     def _follow(self, descriptor: int) -> None:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        is_live = False
         try:
             while not self._is_stopped.is_set():
-                self._read(descriptor, is_live=is_live)
-                is_live = True
+                self._read(descriptor)
+                self.is_live = True
                 self._is_stopped.wait(PAUSE_SECONDS)
                 while not self._is_stopped.is_set() and not poll.poll(1000 * PAUSE_SECONDS):
                     pass
         finally:
             os.close(descriptor)
 
-    def _read(self, descriptor: int, *, is_live: bool) -> None:
-        """Take what is there. is_live: it happened just now; else when, is worked out from the stamp since boot."""
+    def _read(self, descriptor: int) -> None:
+        """Take what is there: once live, it happened just now; before, the stamp since boot tells when."""
         for record in _records(descriptor):
             match = _RECORD.match(record)
             if match is None or int(match[1]) <= self._last:
                 continue
-            at_ms = clock.now().at_ms if is_live else _wall_clock_ms(int(match[2]))
+            at_ms = clock.now().at_ms if self.is_live else _wall_clock_ms(int(match[2]))
             sighting = parse_line(match[3], at_ms)
             if sighting is not None:
                 self._note(sighting)
