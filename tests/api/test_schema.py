@@ -90,6 +90,7 @@ def test_the_description_is_served_to_everybody_as_yaml_or_json(client):
     answer = client.get("/api/schema/")
     assert answer.status_code == 200
     assert yaml.safe_load(answer.content)["info"]["title"] == "Fleetdeck API"
+    assert client.get("/api/schema/", {"version": "9"}).content == answer.content
     assert client.get("/api/schema/", {"format": "json"}).json()["openapi"].startswith("3.")
     assert client.get("/api/schema/", headers={"Accept": "application/json"}).json()["paths"]
 

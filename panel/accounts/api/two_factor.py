@@ -50,7 +50,10 @@ class TwoFactorViewSet(viewsets.ViewSet):
 
     capability: ClassVar[CapabilityTable] = Capability.PROFILE_EDIT
 
-    @extend_schema(summary="Show one's second factor", responses=forced_singular_serializer(TwoFactorSerializer))
+    @extend_schema(
+        summary="Show one's second factor",
+        responses=forced_singular_serializer(TwoFactorSerializer),  # type: ignore[no-untyped-call]
+    )
     def list(self, request: Request) -> Response:
         """Say whether it is on."""
         is_on, left = two_factor_state(user=person_of(request))
