@@ -1,12 +1,14 @@
 """What needs a person now: a pure function from the fleet's rows to a short list of sentences, each with one action."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from fleet.advice import Advice, driver_advice, gpu_advice, health_advice, server_advice
 from fleet.enums import DriverState, GpuState, ServerState
@@ -22,6 +24,16 @@ FAULTS_COUNT: Final = timedelta(hours=24)
 # A person has said of these that nothing is expected of them.
 _LEFT_ALONE: Final = frozenset({ServerState.MAINTENANCE, ServerState.PENDING, ServerState.JOINING, ServerState.RETIRED})
 _RANK: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+_COOLING: Final = gettext_lazy("Look at cooling and at the cards beside it; move load away if it stays.")
+_THROTTLED: Final = Advice(gettext_lazy("slowed down by heat or power supply"), _COOLING, Severity.WARNING)
+_HOT: Final = Advice(gettext_lazy("hot"), _COOLING, Severity.WARNING)
+_GHOST: Final = Advice(
+    gettext_lazy("memory is held and no process is there to own it"),
+    gettext_lazy("Mostly left behind by a killed program: reset the card once nothing uses it."),
+    Severity.WARNING,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +63,7 @@ def _of_server(row: ServerRow, now: datetime) -> Iterator[Attention]:
         yield _driver(row)
     elif row.gone:
         yield _gone(row)
-    for gpu in row.gpus:
-        yield from _of_gpu(gpu, now)
+    yield from _of_cards(row, (item for gpu in row.gpus for item in _of_gpu(gpu, now)))
     if row.has_skew:
         yield _skew(row, row.clock_skew_seconds or 0.0)
 
@@ -63,10 +74,42 @@ def _server_item(row: ServerRow, key: str, words: Advice, since: datetime | None
     return Attention(f"{key}.{row.server.pk}", words.severity, sentence, hint, _("Open server"), href, since)
 
 
-def _gpu_item(gpu: GpuRow, key: str, words: Advice, since: datetime | None = None) -> Attention:
+@dataclass(frozen=True, slots=True)
+class _CardItem:
+    """Something about one card. detail: its own figure, left out when several cards share the sentence."""
+
+    key: str
+    gpu: GpuRow
+    words: Advice
+    since: datetime | None = None
+    detail: str = ""
+
+
+def _of_cards(row: ServerRow, items: Iterable[_CardItem]) -> Iterator[Attention]:
+    """Say the same of several cards of a server once, so that one server does not fill the list."""
+    groups: dict[tuple[str, str], list[_CardItem]] = defaultdict(list)
+    for item in items:
+        groups[item.key, str(item.words.sentence)].append(item)
+    for group in groups.values():
+        yield _one_card(group[0]) if len(group) == 1 else _several_cards(row, group)
+
+
+def _one_card(item: _CardItem) -> Attention:
+    gpu, words = item.gpu, item.words
+    detail = f" ({item.detail})" if item.detail else ""
+    sentence = f"{gpu.server_name} {gpu.label}: {words.sentence}{detail}"
     href = reverse("gpu", args=[gpu.id])
-    sentence = f"{gpu.server_name} {gpu.label}: {words.sentence}"
-    return Attention(f"{key}.{gpu.id}", words.severity, sentence, str(words.next_step), _("Open GPU"), href, since)
+    return Attention(
+        f"{item.key}.{gpu.id}", words.severity, sentence, str(words.next_step), _("Open GPU"), href, item.since
+    )
+
+
+def _several_cards(row: ServerRow, group: Sequence[_CardItem]) -> Attention:
+    words = group[0].words
+    names = ", ".join(item.gpu.label for item in group)
+    sentence = f"{row.server.name} {names}: {words.sentence}"
+    since = min((item.since for item in group if item.since is not None), default=None)
+    return _server_item(row, group[0].key, Advice(sentence, words.next_step, words.severity), since)
 
 
 def _silent(row: ServerRow) -> Attention:
@@ -93,33 +136,29 @@ def _gone(row: ServerRow) -> Attention:
     return _server_item(row, "gone", Advice(sentence, advice.next_step, Severity.CRITICAL), since)
 
 
-def _of_gpu(gpu: GpuRow, now: datetime) -> Iterator[Attention]:
+def _of_gpu(gpu: GpuRow, now: datetime) -> Iterator[_CardItem]:
     if gpu.activity in LOST_STATES:
         return
     if gpu.state == GpuState.DEGRADED or (gpu.state == GpuState.UNKNOWN and gpu.state_reason != DRIVER_REASON):
-        yield _gpu_item(gpu, "state", gpu_advice(gpu.state, gpu.state_reason), gpu.state_changed_at)
+        yield _CardItem("state", gpu, gpu_advice(gpu.state, gpu.state_reason), gpu.state_changed_at)
     fault = gpu.fault
     if fault is not None and fault.severity != Severity.INFO and now - fault.last_at <= FAULTS_COUNT:
         meaning = fault_meaning(fault.kind, fault.code)
         sentence = f"{fault.kind.upper()} {fault.code}. {meaning.sentence}"
-        yield _gpu_item(gpu, "fault", Advice(sentence, str(meaning.step.value), Severity(fault.severity)), fault.last_at)
+        advice = Advice(sentence, str(meaning.step.value), Severity(fault.severity))
+        yield _CardItem("fault", gpu, advice, fault.last_at)
     else:
-        yield from (_gpu_item(gpu, "health", advice) for advice in health_advice(gpu.health)[:1])
+        yield from (_CardItem("health", gpu, advice) for advice in health_advice(gpu.health)[:1])
     yield from _of_readings(gpu)
 
 
-def _of_readings(gpu: GpuRow) -> Iterator[Attention]:
+def _of_readings(gpu: GpuRow) -> Iterator[_CardItem]:
     temperature = gpu.values.get("temperature_celsius")
     if gpu.is_throttled or gpu.is_hot:
-        at = formatting.with_unit(temperature, "celsius") if temperature is not None else "—"
-        text = _("slowed down by heat or power supply at %(at)s.") if gpu.is_throttled else _("hot, at %(at)s.")
-        hint = _("Look at cooling and at the cards beside it; move load away if it stays.")
-        yield _gpu_item(gpu, "hot", Advice(text % {"at": at}, hint, Severity.WARNING))
+        words = _THROTTLED if gpu.is_throttled else _HOT
+        yield _CardItem("hot", gpu, words, detail=formatting.with_unit(temperature, "celsius") if temperature is not None else "")
     if gpu.activity == Activity.GHOST:
-        held = formatting.with_unit(gpu.values.get("memory_used_bytes") or 0, "gib")
-        sentence = _("%(held)s are held and no process is there to own them.") % {"held": held}
-        hint = _("Mostly left behind by a killed program: reset the card once nothing uses it.")
-        yield _gpu_item(gpu, "ghost", Advice(sentence, hint, Severity.WARNING))
+        yield _CardItem("ghost", gpu, _GHOST, detail=formatting.with_unit(gpu.values.get("memory_used_bytes") or 0, "gib"))
 
 
 def _skew(row: ServerRow, seconds: float) -> Attention:

@@ -44,12 +44,16 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Whose charts these are. kind: server or gpu, as in addresses; topic: of the live frames; urls: of the series."""
+    """Whose charts these are. kind: server or gpu, as in addresses; topic: of the live frames; urls: of the series.
+
+    interval_seconds: how often its readings come.
+    """
 
     kind: str
     id: int
     topic: str
     urls: Sequence[str]
+    interval_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def board_of(
             "from": time_range.start.timestamp(),
             "to": time_range.end.timestamp(),
             "isLive": time_range.is_live,
+            "intervalSeconds": page.interval_seconds,
             "summariesUrl": reverse(f"{page.kind}-summaries", args=[page.id]),
             "charts": [config for config in configs if config["choices"]],
             "markers": markers,

@@ -21,9 +21,9 @@ KIND_OF_UNIT: Final = {
 }
 # Two limits can be told apart on a chart; more than that are no help.
 MOST_THRESHOLDS: Final = 2
-ROOM_ABOVE_LIMIT: Final = 1.05
-ROOM_ABOVE_SLOWDOWN_CELSIUS: Final = 6
-CEILING_WITHOUT_SLOWDOWN_CELSIUS: Final = 95.0
+ROOM_ABOVE_LIMIT: Final = 1.15
+ROOM_ABOVE_SLOWDOWN_CELSIUS: Final = 12
+CEILING_WITHOUT_SLOWDOWN_CELSIUS: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Final, Literal
 
 import numpy as np
@@ -19,11 +20,8 @@ from monitoring.selectors import SeriesResult, series
 Values = NDArray[np.float64]
 SUMMARY_POINTS: Final = 120
 DAY: Final = timedelta(days=1)
-# Grids of the store, seconds; the browser asks for the same (static/js/charts/window.js).
-_STEPS: Final = (
-    1, 2, 10, 15, 20, 30, 60, 120, 180, 240, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 43_200, 86_400,
-)
-_MOST_POINTS, _MOST_FINE_POINTS, _FINE_BELOW_SECONDS = 460, 901, 5
+# The browser asks for the same (static/js/charts/window.js), so that table and chart have one grid.
+MOST_POINTS: Final = 460
 # The newest reading tells of now when it is no older than this many buckets.
 _NOW_BUCKETS: Final = 3
 
@@ -53,11 +51,8 @@ class DrawnChoice:
 
 
 def points_for(seconds: float) -> int:
-    """Return how many points to ask for, so that table and chart have one grid."""
-    for step in _STEPS:
-        if seconds / step <= (_MOST_FINE_POINTS if step < _FINE_BELOW_SECONDS else _MOST_POINTS):
-            return int(seconds // step) + 2
-    return int(seconds // _STEPS[-1]) + 2
+    """Return how many points to ask for; two more than fit, as the store aligns its grid."""
+    return min(MOST_POINTS, ceil(seconds) + 2)
 
 
 def _read(

@@ -92,6 +92,11 @@ class GpuRow:
         return self.activity not in LOST_STATES | {Activity.NO_DATA}
 
     @property
+    def is_stale(self) -> bool:
+        """Say whether what was read last is of the past, so that it is greyed."""
+        return not self.reports
+
+    @property
     def memory_percent(self) -> float | None:
         """Return used memory in percent of the card's own."""
         share = memory_share(self.values.get("memory_used_bytes"), self.memory_total_bytes)

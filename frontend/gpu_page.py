@@ -1,10 +1,11 @@
 """What a GPU's page shows beside its charts: the card, its facts and health, every server it was on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -49,6 +50,21 @@ _HEALTH: Final = (
 )
 
 
+# The readings stand beside these sentences and move; the sentences hold no figures.
+_ACTIVITY_ADVICE: Final = {
+    Activity.BUSY: Advice(gettext_lazy("Busy: the card works.")),
+    Activity.PARKED: Advice(gettext_lazy("Loaded, quiet: memory is held and nothing runs. The card is not free.")),
+    Activity.IDLE: Advice(gettext_lazy("Idle: nothing runs and nothing is loaded.")),
+    Activity.GHOST: Advice(
+        gettext_lazy("Ghost memory: memory is held and no process is there to own it."),
+        gettext_lazy("Mostly left behind by a killed program: reset the card once nothing uses it."),
+    ),
+    Activity.NO_DATA: Advice(gettext_lazy("No reading of now: what stands here is of the past.")),
+    Activity.MISSING: Advice(gettext_lazy("Missing.")),
+    Activity.LOST: Advice(gettext_lazy("Lost.")),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A card where it is looked at: its row, its server's row, all it stored, and every row of its UUID."""
@@ -90,24 +106,10 @@ def state_sentence(place: Place) -> Advice:
     row = place.row
     if row.state != GpuState.OK:
         return gpu_advice(row.state, row.state_reason)
-    values = row.values
-    words = {
-        "work": formatting.with_unit(values.get("utilization_percent") or 0, "percent"),
-        "used": formatting.with_unit(values.get("memory_used_bytes") or 0, "gib"),
-        "total": formatting.with_unit(row.memory_total_bytes or 0, "gib"),
-    }
-    sentences = {
-        Activity.BUSY: _("Busy: %(work)s utilisation, %(used)s of %(total)s in use.") % words,
-        Activity.PARKED: _("Loaded, quiet: %(used)s of %(total)s are held and nothing runs. It is not free.") % words,
-        Activity.IDLE: _("Idle: nothing runs and nothing is loaded."),
-        Activity.GHOST: _("Ghost memory: %(used)s are held and no process is there to own them.") % words,
-        Activity.CANNOT_TELL: _("Cannot tell whether it works: the driver does not give its utilisation (%(why)s).")
-        % {"why": why_no_utilization(place)},
-        Activity.NO_DATA: _("No reading of now."),
-        Activity.MISSING: _("Missing."),
-        Activity.LOST: _("Lost."),
-    }
-    return Advice(sentences[row.activity])
+    if row.activity == Activity.CANNOT_TELL:
+        text = _("Cannot tell whether it works: the driver does not give its utilisation (%(why)s).")
+        return Advice(text % {"why": why_no_utilization(place)})
+    return _ACTIVITY_ADVICE[row.activity]
 
 
 def why_no_utilization(place: Place) -> str:
@@ -118,21 +120,20 @@ def why_no_utilization(place: Place) -> str:
 
 def gpu_subjects(place: Place) -> list[Subject]:
     """Return the card's lines: one for each server that its UUID was seen on, this one first."""
-    subjects = [gpu_subject(place.row)]
-    others = [gpu for gpu in place.history if gpu.pk != place.row.id]
+    own = gpu_subject(place.row)
+    others = [gpu for gpu in place.history if gpu.pk != place.row.id][: MOST_PLACES_DRAWN - 1]
     if not others:
-        return subjects
-    own = subjects[0]
-    named = [
-        Subject(
-            "gpu", own.id, place.row.server_name, place.row.server_name[:6], own.values,
-            own.memory_total_bytes, own.power_limit_watts, own.slowdown_celsius,
-        )
-    ]
-    return named + [
-        Subject("gpu", gpu.pk, gpu.server.name, gpu.server.name[:6], {}, gpu.memory_total_bytes, gpu.power_limit_watts)
-        for gpu in others[: MOST_PLACES_DRAWN - 1]
-    ]
+        return [own]
+    here = replace(own, label=place.row.server_name, short=place.row.server_name)
+    return [here, *(_past(gpu, place.row.server_name) for gpu in others)]
+
+
+def _past(gpu: Gpu, here: str) -> Subject:
+    """Return the card as it was in another place; one of the same name says until when."""
+    name = gpu.server.name
+    if name == here and gpu.last_seen_at is not None:
+        name = _("%(name)s, until %(date)s") % {"name": name, "date": f"{timezone.localtime(gpu.last_seen_at):%m-%d %H:%M}"}
+    return Subject("gpu", gpu.pk, name, name, {}, gpu.memory_total_bytes, gpu.power_limit_watts)
 
 
 def facts(gpu: Gpu) -> list[Figure]:

@@ -59,9 +59,9 @@ def raw(value: float | None) -> str:
 
 
 @register.filter
-def plain(value: float | None, kind: str) -> str:
+def plain(value: float | str | None, kind: str) -> str:
     """Return a number without its unit, or a dash without markup, for cells in which scripts write."""
-    return "—" if value is None else formatting.number(value, kind)
+    return "—" if value is None or value == "" else formatting.number(float(value), kind)
 
 
 @register.filter

@@ -31,7 +31,7 @@ def gpu(request: PageRequest, gpu_id: int) -> HttpResponse:
         "processes": process_lines([place.card]),
     }
     if request.GET.get("part") == "status":
-        return render(request, "gpu/status.html", context)
+        return render(request, "gpu/part.html", context)
     shown = time_range(request.GET, now=at)
     subjects = gpu_subjects(place)
     urls = [f"/api/v1/gpus/{subject.id}/series/" for subject in subjects]
@@ -42,7 +42,7 @@ def gpu(request: PageRequest, gpu_id: int) -> HttpResponse:
         "health": health(place.card.gpu),
         "faults": fault_lines(list(fault_list(gpu=gpu_id).order_by("-last_at")[:FAULTS_LISTED])),
         "board": board_of(
-            page=Page("gpu", gpu_id, f"gpu.{gpu_id}", urls),
+            page=Page("gpu", gpu_id, f"gpu.{gpu_id}", urls, place.server.interval_seconds),
             charts=GPU_CHARTS,
             subjects=subjects,
             time_range=shown,

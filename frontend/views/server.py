@@ -58,7 +58,7 @@ def _board(row: ServerRow, shown: TimeRange) -> dict[str, Any]:
     subjects = chart_subjects(row)
     return {
         "board": board_of(
-            page=Page("server", row.server.pk, f"server.{row.server.pk}", [_series_url(row)]),
+            page=Page("server", row.server.pk, f"server.{row.server.pk}", [_series_url(row)], row.interval_seconds),
             charts=charts,
             subjects=subjects,
             time_range=shown,
@@ -88,7 +88,7 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
     row = server_found(server_id, now=at)
     context = _status(row)
     if request.GET.get("part") == "status":
-        return render(request, "server/status.html", context)
+        return render(request, "server/part.html", context)
     faults = fault_lines(list(fault_list(server=server_id).order_by("-last_at")[:FAULTS_LISTED]))
     shown = time_range(request.GET, now=at)
     context |= _board(row, shown) | {

@@ -4,7 +4,7 @@ import test from "node:test";
 
 import "./globals.mjs";
 import { nextIndex, Speaker } from "../../frontend/static/js/charts/keyboard.js";
-import { bridged, ChartModel } from "../../frontend/static/js/charts/model.js";
+import { ChartModel, joined } from "../../frontend/static/js/charts/model.js";
 import { breachSpans, spread } from "../../frontend/static/js/charts/overlays.js";
 import { pageOf } from "../../frontend/static/js/charts/table.js";
 import { byteMarks, timeLabel, timeMarks } from "../../frontend/static/js/charts/ticks.js";
@@ -101,26 +101,37 @@ function grid(length, places) {
   for (const place of places) values[place] = place;
   return values;
 }
+const line = (values, every = 1) => joined(values, values, every);
 const gaps = (values) => values.filter((value) => value === null).length;
 
 test("readings five seconds apart on a grid of one are joined, a missing one is a gap", () => {
-  const every5 = [0, 5, 10, 15, 20, 25, 30, 40, 45, 50, 55];
-  const joined = bridged(grid(56, every5));
-  assert.equal(gaps(joined), 9);
-  assert.ok(joined.slice(31, 40).every((value) => value === null));
+  const drawn = line(grid(56, [0, 5, 10, 15, 20, 25, 30, 40, 45, 50, 55]));
+  assert.equal(gaps(drawn), 9);
+  assert.ok(drawn.slice(31, 40).every((value) => value === null));
 });
 
 test("readings that come sooner while somebody looks are judged by their own distance", () => {
-  const places = [0, 5, 10, 15, 20, 25, 30, 32, 34, 36, 38, 40, 44, 46, 48, 50];
-  const joined = bridged(grid(51, places));
-  assert.deepEqual([gaps(joined), joined[42]], [3, null]);
+  const drawn = line(grid(51, [0, 5, 10, 15, 20, 25, 30, 32, 34, 36, 38, 40, 44, 46, 48, 50]));
+  assert.deepEqual([gaps(drawn), drawn[42]], [3, null]);
 });
 
 test("a reading a second late leaves no gap, and a full grid is left as it is", () => {
-  assert.equal(gaps(bridged(grid(21, [0, 2, 4, 6, 8, 11, 12, 14, 16, 18, 20]))), 0);
-  const full = [1, 2, 3];
-  assert.equal(bridged(full), full);
-  assert.deepEqual(bridged([1, null, 2]), [1, null, 2]);
+  assert.equal(gaps(line(grid(21, [0, 2, 4, 6, 8, 11, 12, 14, 16, 18, 20]))), 0);
+  assert.deepEqual(line([1, 2, 3]), [1, 2, 3]);
+  assert.deepEqual(line([1, null, 2]), [1, null, 2]);
+});
+
+test("a reading that the store repeats until the next one is one point, and a steady value stays where it ends", () => {
+  assert.deepEqual(line([1, 1, 4, 4, 4, 9], 3), [1, undefined, 4, undefined, undefined, 9]);
+  assert.deepEqual(line([0, 0, 0, 0, 0, 0, 90, 90], 2), [0, undefined, 0, undefined, 0, undefined, 90, 90]);
+});
+
+test("a gap between repeated readings stays a gap", () => {
+  assert.deepEqual(line([1, 1, 2, 2, 3, 3, null, null, null, null, 4, 4, 5, 5], 2).slice(6, 10), [null, null, null, null]);
+});
+
+test("a repeat with another peak is a reading of its own", () => {
+  assert.deepEqual(joined([5, 5], [5, 9], 2), [5, 5]);
 });
 
 test("old points are dropped as the window slides, and what follows keeps its bucket", () => {
@@ -229,7 +240,6 @@ test("a range of the past neither slides nor appends; a month slides without app
   assert.deepEqual([month.isSliding, month.isLiveAppended], [true, false]);
 });
 
-test("the grid asked for is finer than readings come, or coarser by half, and never their own five seconds", () => {
-  const step = (seconds) => [1, 2, 5, 10, 30, 60, 240, 300, 1_800, 7_200].find((one) => Math.ceil(seconds / one) + 1 <= pointsFor(seconds));
-  assert.deepEqual([60, 900, 1_800, 3_600, 21_600, 86_400, 604_800, 2_592_000].map(step), [1, 1, 2, 10, 60, 240, 1_800, 7_200]);
+test("no more points are asked for than a chart shows or seconds there are", () => {
+  assert.deepEqual([60, 300, 900, 86_400].map(pointsFor), [62, 302, 460, 460]);
 });

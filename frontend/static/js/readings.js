@@ -12,6 +12,8 @@ import { duration, number } from "./format.js";
 import { heatOf } from "./heat.js";
 
 const CHANGED_MS = 600;
+/** What these show is of the past. */
+const STALE = new Set(["no_data", "missing", "lost"]);
 
 /** Tone of each activity; the words are those of monitoring.activity. @type {Record<string, string>} */
 const TONES = {
@@ -125,7 +127,7 @@ export class Readings {
     const activity = entry.at === undefined && found !== "no_data" ? (element.dataset.doing ?? found) : found;
     element.dataset.doing = activity;
     if (element.dataset.heat !== undefined && entry.at !== undefined) element.dataset.heat = heatOf(activity, entry.utilization_percent);
-    element.classList.toggle("is-stale", activity === "no_data");
+    element.classList.toggle("is-stale", STALE.has(activity));
     const status = /** @type {HTMLElement | null} */ (element.querySelector("[data-activity] > .status, [data-activity] > .pill"));
     if (status === null) return;
     const isDegraded = (entry.state ?? element.dataset.state) === "degraded" && TONES[activity] !== "critical";

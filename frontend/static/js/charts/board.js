@@ -26,6 +26,7 @@ const MINUTE_MS = 60_000;
  * @property {number} from seconds
  * @property {number} to seconds
  * @property {boolean} isLive
+ * @property {number} intervalSeconds
  * @property {ChartConfig[]} charts
  * @property {import("./markers.js").Marker[]} markers
  */
@@ -161,7 +162,7 @@ export class Board {
       const result = await fetchSeries(this.config.urls, metrics, range, points, request.signal);
       for (const chart of charts) {
         this.wanted.delete(chart);
-        chart.load(result);
+        chart.load(result, this.config.intervalSeconds);
       }
       this.fetchedAt = Date.now();
     } catch (error) {

@@ -5,15 +5,15 @@
  * The plot is uPlot (a script of its own, `globalThis.uPlot`). Lines are means; above each lies a band up to the peaks of
  * its buckets, so that a spike of two seconds stays visible on a month.
  */
-import { axisValues, drawBreaches, drawEndLabels, drawThresholds } from "./overlays.js";
+import { axisValues, drawBreaches, drawEndLabels, drawThresholds, endLabelRoom } from "./overlays.js";
 import { ChartModel, lineKey } from "./model.js";
 import { cssColour, lineColour, lineDash, withAlpha } from "./palette.js";
 import { byteMarks, timeLabel, timeMarks } from "./ticks.js";
 
 const BAND_ALPHA = 0.16;
 const MANY_BANDS_ALPHA = 0.08;
-const END_LABEL_WIDTH = 30;
-const AXIS_WIDTH = 66;
+/** Room for the labels of the value axis, CSS pixels. @type {Record<string, number>} */
+const AXIS_WIDTH = { percent: 48, celsius: 56, watts: 64, mhz: 80, load: 48, bytes: 74, bytes_per_second: 80 };
 
 /**
  * @typedef {object} LineSpec
@@ -72,8 +72,9 @@ export class Chart {
     return this.choice.lines.map((line) => line.metric);
   }
 
-  /** @param {import("./wire.js").WireResult} result */
-  load(result) {
+  /** @param {import("./wire.js").WireResult} result @param {number} intervalSeconds */
+  load(result, intervalSeconds) {
+    this.model.intervalSeconds = intervalSeconds;
     this.model.load(result);
     this.isDirty = true;
     this.figure.dataset.state = this.model.x.length === 0 ? "empty" : "ready";
@@ -139,7 +140,7 @@ export class Chart {
   options(from, to) {
     return {
       ...this.size(),
-      padding: [8, this.model.lines.length > 1 ? END_LABEL_WIDTH : 12, 0, 0],
+      padding: [8, endLabelRoom(this.choice.lines.map((line) => line.short)), 0, 0],
       legend: { show: false },
       series: [{}, ...this.seriesOptions()],
       bands: this.bandOptions(),
@@ -214,7 +215,7 @@ export class Chart {
       byteMarks(from, to, Math.max(2, plot.height / 44));
     return {
       ...axisColours(),
-      size: AXIS_WIDTH,
+      size: AXIS_WIDTH[this.choice.unit] ?? 72,
       space: 36,
       values: axisValues(this.choice.unit),
       ...(isBytes ? { splits } : {}),

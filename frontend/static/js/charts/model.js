@@ -36,6 +36,8 @@ export class ChartModel {
     this.x = [];
     /** @type {Map<string, Columns>} */
     this.columns = new Map();
+    /** How often readings usually come; on a finer grid the store repeats each until the next. */
+    this.intervalSeconds = 0;
     /** The newest live reading of each line: when, in which bucket, how many readings that holds.
      * @type {Map<string, {at: number, index: number, count: number}>} */
     this.newest = new Map();
@@ -172,9 +174,10 @@ export class ChartModel {
   aligned() {
     /** @type {(number | null | undefined)[][]} */
     const data = [this.x];
+    const every = Math.max(1, Math.ceil(this.intervalSeconds / this.stepSeconds));
     for (const line of this.namedLines) {
       const { mean, peak } = /** @type {Columns} */ (this.columns.get(line.key));
-      data.push(bridged(mean), bridged(peak));
+      data.push(joined(mean, peak, every), joined(peak, mean, every));
     }
     if (this.foldedLines.length > 0) data.push(...this.envelope());
     return data;
@@ -227,25 +230,43 @@ function scaled(values, scale, points) {
 }
 
 /**
- * Mark empty buckets between two readings that belong together as no gap. On a grid finer than the readings come, what
- * belongs together is told by the distances around: an agent reads more often while somebody looks.
+ * A column as a line: repeats of a reading on a grid finer than readings come are no points of it, and empty buckets
+ * between two readings that belong together are no gap. What belongs together is told by the distances around, because an
+ * agent reads more often while somebody looks.
  * @param {(number | null)[]} values
+ * @param {(number | null)[]} beside the other column of the line: a repeat repeats both
+ * @param {number} every buckets that one reading fills at most
  * @returns {(number | null | undefined)[]}
  */
-export function bridged(values) {
-  /** @type {number[]} */
-  const places = [];
-  for (let index = 0; index < values.length; index += 1) if (values[index] !== null) places.push(index);
-  const distances = places.slice(1).map((place, at) => place - places[at]);
-  if (distances.every((distance) => distance === 1)) return values;
+export function joined(values, beside, every) {
+  const places = pointsOf(values, beside, every);
   /** @type {(number | null | undefined)[]} */
   const result = [...values];
+  const distances = places.slice(1).map((place, at) => place - places[at]);
   distances.forEach((distance, at) => {
-    if (distance > 1 && distance <= JOINED_DISTANCES * usual(distances, at)) {
-      result.fill(undefined, places[at] + 1, places[at + 1]);
-    }
+    const [from, to] = [places[at], places[at + 1]];
+    const isJoined = distance <= JOINED_DISTANCES * usual(distances, at);
+    for (let index = from + 1; index < to; index += 1) if (isJoined || result[index] !== null) result[index] = undefined;
   });
   return result;
+}
+
+/**
+ * The buckets in which a reading came.
+ * @param {(number | null)[]} values @param {(number | null)[]} beside @param {number} every
+ */
+function pointsOf(values, beside, every) {
+  /** @type {number[]} */
+  const places = [];
+  let last = -Infinity;
+  for (let index = 0; index < values.length; index += 1) {
+    if (values[index] === null) continue;
+    const isRepeat = index - last < every && values[index] === values[last] && beside[index] === beside[last];
+    if (isRepeat) continue;
+    places.push(index);
+    last = index;
+  }
+  return places;
 }
 
 /** The usual distance at a place: the larger of the medians before and after it. @param {number[]} distances @param {number} at */

@@ -103,10 +103,24 @@ export function drawThresholds(plot, thresholds) {
     plot.ctx.lineTo(left + width, y);
     plot.ctx.stroke();
     plot.ctx.font = scaledFont(scale);
-    plot.ctx.textBaseline = y - top > 16 * scale ? "bottom" : "top";
-    plot.ctx.fillText(threshold.label, left + 4 * scale, y + (plot.ctx.textBaseline === "bottom" ? -2 : 3) * scale);
+    plot.ctx.textAlign = "left";
+    plot.ctx.textBaseline = y - top > 14 * scale ? "bottom" : "top";
+    legible(plot.ctx, threshold.label, left + 4 * scale, y + (plot.ctx.textBaseline === "bottom" ? -2 : 3) * scale, scale);
     plot.ctx.restore();
   }
+}
+
+/**
+ * Text that can be read over lines: with a rim in the colour of the page.
+ * @param {CanvasRenderingContext2D} ctx @param {string} text @param {number} x @param {number} y @param {number} scale
+ */
+function legible(ctx, text, x, y, scale) {
+  ctx.setLineDash([]);
+  ctx.lineJoin = "round";
+  ctx.lineWidth = 4 * scale;
+  ctx.strokeStyle = cssColour("--surface");
+  ctx.strokeText(text, x, y);
+  ctx.fillText(text, x, y);
 }
 
 /** @param {number} scale */
@@ -130,12 +144,25 @@ export function drawEndLabels(plot, ends) {
   const places = spread(marks.map((mark) => mark.y), LABEL_HEIGHT * scale, top, top + height);
   plot.ctx.save();
   plot.ctx.font = scaledFont(scale);
+  plot.ctx.textAlign = "left";
   plot.ctx.textBaseline = "middle";
   marks.forEach((mark, at) => {
     plot.ctx.fillStyle = lineColour(mark.position);
-    plot.ctx.fillText(mark.label, left + width + 6 * scale, places[at]);
+    plot.ctx.fillText(shortened(mark.label), left + width + 6 * scale, places[at]);
   });
   plot.ctx.restore();
+}
+
+const LONGEST_LABEL = 10;
+
+/** @param {string} label */
+function shortened(label) {
+  return label.length > LONGEST_LABEL ? `${label.slice(0, LONGEST_LABEL - 1)}…` : label;
+}
+
+/** Room that the labels need right of the plot, CSS pixels. @param {string[]} labels */
+export function endLabelRoom(labels) {
+  return labels.length < 2 ? 12 : 12 + 7 * Math.max(...labels.map((label) => shortened(label).length));
 }
 
 /** @param {(number | null | undefined)[]} column */

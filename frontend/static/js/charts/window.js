@@ -52,16 +52,13 @@ export class TimeWindow {
   }
 }
 
-/** Grids of the store, seconds; five seconds, the usual interval, is left out: readings would fall beside their bucket. */
-const STEPS = [1, 2, 10, 15, 20, 30, 60, 120, 180, 240, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 43_200, 86_400];
+/** More points than this are no help on a chart of half the page. */
 const MOST_POINTS = 460;
-const MOST_FINE_POINTS = 901;
 
 /**
- * How many points to ask for: the grid is finer than the readings come, or holds several of them.
+ * How many points to ask for; two more than fit, as the store aligns its grid.
  * @param {number} seconds
  */
 export function pointsFor(seconds) {
-  const step = STEPS.find((one) => seconds / one <= (one < 5 ? MOST_FINE_POINTS : MOST_POINTS)) ?? STEPS[STEPS.length - 1];
-  return Math.floor(seconds / step) + 2;
+  return Math.min(MOST_POINTS, Math.ceil(seconds) + 2);
 }

@@ -6,6 +6,7 @@
 import { live } from "../live.js";
 import { Readings } from "../readings.js";
 import { number } from "../format.js";
+import { sumCards } from "../heat.js";
 
 const SETTLE_MS = 1_500;
 
@@ -25,6 +26,8 @@ export function mount(root) {
   const take = (frame) => {
     readings.take(frame.data.gpus ?? {}, frame.at);
     for (const entry of Object.values(frame.data.host ?? {})) showHost(root, entry);
+    const power = root.querySelector("[data-agg='power']");
+    if (power !== null) power.textContent = number(sumCards(readings.cards(root), readings.now()).power, "watts");
     const isOther = hasChanged(root, frame.data) || hasOtherProcesses(processes, frame.data.processes ?? {});
     if (isOther) refresh.soon();
   };
@@ -42,6 +45,7 @@ function hasChanged(root, data) {
   if (root.dataset.known && servers.some((server) => knownOf(server) !== root.dataset.known)) return true;
   return Object.entries(data.gpus ?? {}).some(([id, entry]) => {
     const element = /** @type {HTMLElement | null} */ (root.querySelector(`[data-gpu="${CSS.escape(id)}"]`));
+    if (root.dataset.doing !== undefined && element !== null && element.dataset.doing !== root.dataset.doing) return true;
     return entry.state !== undefined && element?.dataset.state !== entry.state;
   });
 }
