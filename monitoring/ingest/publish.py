@@ -13,6 +13,7 @@ import structlog
 
 from monitoring.ingest.batch import Batch, Samples, Segment
 from monitoring.live.frames import SUMMARY_METRICS
+from monitoring.ingest.writer import Committed
 from monitoring.selectors import named
 from monitoring.store.tables import GPU
 from panel.core.live import LiveData, apublish, watched_servers
@@ -51,14 +52,14 @@ class Publisher:
         loops = (self._send_frames(), self._send_fleet(), self._watch())
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
-    def committed(self, batches: list[Batch], stored: list[bool], gpu: Samples, host: Samples) -> None:
+    def committed(self, batches: list[Batch], committed: Committed) -> None:
         """Take what a group stored; returns at once."""
         fresh_ms = time.time() * 1000 - FRESH_MS
-        for samples in (gpu, host):
+        for samples in (committed.gpu, committed.host):
             segments = {
                 (number, segment.subject_id): segment
                 for number, batch in enumerate(batches)
-                if stored[number]
+                if committed.stored[number]
                 for segment in batch.segments(samples.kind)
             }
             for row in samples.newest[samples.at_ms[samples.newest] >= fresh_ms].tolist():

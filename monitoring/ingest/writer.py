@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -34,14 +35,23 @@ _BACK_OFF_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 log = structlog.get_logger(__name__)
 
 Connect = Callable[[], Awaitable["psycopg.AsyncConnection[Any]"]]
-Committed = Callable[[list[Batch], list[bool], Samples, Samples], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group stored: which of its batches were new, and the samples of all of them."""
+
+    stored: list[bool]
+    gpu: Samples
+    host: Samples
+
 
 
 class Writer:
     """Stores batches; `store` returns whether a batch was stored now (False: it already had been)."""
 
     def __init__(
-        self, *, connect: Connect, retention_ms: float, on_commit: Committed, on_no_partition: Callable[[], None]
+        self, *, connect: Connect, retention_ms: float, on_commit: Callable[[list[Batch], Committed], None], on_no_partition: Callable[[], None]
     ) -> None:
         self._connect = connect
         self._retention_ms = retention_ms
@@ -111,7 +121,8 @@ class Writer:
         was_connected = self._is_connected()
         try:
             async with asyncio.timeout(COMMIT_SECONDS):
-                await self._transact(group)
+                committed = await self._transact(group)
+            self._answer(group, committed)
         except psycopg.Error as error:
             await self._recover(group, error, is_retry=is_retry or not was_connected)
         except Exception:  # the writer must outlive any batch; logged, and its agents are told
@@ -135,7 +146,8 @@ class Writer:
         else:
             _fail(group, self._refusal(group[0], error))
 
-    async def _transact(self, group: list[Batch]) -> None:
+    async def _transact(self, group: list[Batch]) -> Committed:
+        """Store the batches that are new, in one transaction; what it returns is on disk."""
         connection = await self._connected()
         now_ms = time.time() * 1000
         gpu, host = (assemble(kind, group, oldest_ms=now_ms - self._retention_ms) for kind in (GPU, HOST))
@@ -150,12 +162,14 @@ class Writer:
             stored[[number - 1 for (number,) in await cursor.fetchall()]] = True
             for samples in (gpu, host):
                 await _copy(connection, samples if stored.all() else samples.of(stored))
+        return Committed(stored.tolist(), gpu, host)
+
+    def _answer(self, group: list[Batch], committed: Committed) -> None:
         self.commits += 1
-        answers: list[bool] = stored.tolist()
-        for batch, is_stored in zip(group, answers, strict=True):
+        for batch, is_stored in zip(group, committed.stored, strict=True):
             if not batch.done.done():
                 batch.done.set_result(is_stored)
-        self._on_commit(group, answers, gpu, host)
+        self._on_commit(group, committed)
 
     async def _connected(self) -> "psycopg.AsyncConnection[Any]":
         """Return the connection, made anew when it was lost. Raises psycopg.OperationalError."""

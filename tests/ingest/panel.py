@@ -69,7 +69,8 @@ def gpu(uuid="GPU-a", ages=(5, 0), *, at_ms=None, facts=True, **readings):
         index=0,
         facts=wire.GpuFacts(name="NVIDIA H200", memory_total_bytes=150 << 30) if facts else None,
         samples=[
-            wire.GpuSample(at_ms=int(at_ms - age * 1000), monotonic_ms=int(10_000_000 - age * 1000), **readings) for age in ages
+            wire.GpuSample(at_ms=int(at_ms - age * 1000), monotonic_ms=int(1_000_000_000 - age * 1000), **readings)
+            for age in ages
         ],
     )
 
@@ -99,15 +100,13 @@ class Panel:
 
     @property
     def ingest(self):
-        return self.application._running()
+        return self.application._ingest
 
     async def _open(self):
         self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self.application))
         self._inbox: asyncio.Queue = asyncio.Queue()
         self._outbox: asyncio.Queue = asyncio.Queue()
-        self._lifespan = asyncio.create_task(
-            self.application({"type": "lifespan"}, self._inbox.get, self._outbox.put)
-        )
+        self._lifespan = asyncio.create_task(self.application({"type": "lifespan"}, self._inbox.get, self._outbox.put))
         await self._inbox.put({"type": "lifespan.startup"})
         assert (await self._outbox.get())["type"] == "lifespan.startup.complete"
 
@@ -136,6 +135,8 @@ class Panel:
             body = zstandard.ZstdCompressor().compress(body)
             sent["content-encoding"] = "zstd"
         response = await self._client.post(REPORT_URL, content=body, headers=sent | (headers or {}))
-        decode = msgspec.json.decode if response.headers["content-type"] == "application/json" else msgspec.msgpack.decode
+        decode = (
+            msgspec.json.decode if response.headers["content-type"] == "application/json" else msgspec.msgpack.decode
+        )
         response.answer = decode(response.content)
         return response

@@ -25,7 +25,9 @@ def at_hour():
     moved = []
 
     def move(hours):
-        traveller = time_machine.travel(datetime.fromtimestamp((BASE_HOUR + hours) * HOUR_MS / 1000, tz=UTC), tick=False)
+        traveller = time_machine.travel(
+            datetime.fromtimestamp((BASE_HOUR + hours) * HOUR_MS / 1000, tz=UTC), tick=False
+        )
         traveller.start()
         moved.append(traveller)
 

@@ -21,7 +21,10 @@ ordered_times = st.lists(st.integers(0, 20_000), min_size=0, max_size=60).map(
 
 
 def same(first, second):
-    return np.array_equal(first.view(np.uint32) if first.dtype == np.float32 else first, second.view(np.uint32) if second.dtype == np.float32 else second)
+    return np.array_equal(
+        first.view(np.uint32) if first.dtype == np.float32 else first,
+        second.view(np.uint32) if second.dtype == np.float32 else second,
+    )
 
 
 @given(columns)

@@ -27,7 +27,9 @@ def client(db):
 def server(at_hour):
     """A server with two cards, samples of one hour, five minutes without any."""
     at_hour(1)
-    server = Server.objects.create(name="gpu-1", state="ready", state_changed_at=timezone.now(), created_at=timezone.now())
+    server = Server.objects.create(
+        name="gpu-1", state="ready", state_changed_at=timezone.now(), created_at=timezone.now()
+    )
     for number in range(2):
         card = Gpu.objects.create(
             server=server, uuid=f"GPU-{number}", state_changed_at=timezone.now(), first_seen_at=timezone.now()

@@ -24,7 +24,9 @@ def moment(hours):
 
 def chart(first, last, points, *, metric="power_watts", subject=1, kind="gpu"):
     """Return the one series of a range given in hours after BASE_HOUR."""
-    result = series(kind=kind, subject_ids=[subject], metrics=[metric], start=moment(first), end=moment(last), points=points)
+    result = series(
+        kind=kind, subject_ids=[subject], metrics=[metric], start=moment(first), end=moment(last), points=points
+    )
     return result, result.series[0]
 
 
@@ -80,7 +82,7 @@ def test_the_open_hour_is_read_from_its_rollups_and_the_newest_samples(wave, at_
         assert cursor.fetchone() == (1,)
         cursor.execute("DELETE FROM gpu_sample WHERE at < %s", [moment(2.6)])  # charts must not need them any more
     for old, points in zip(before, (60, 12), strict=True):
-        result, new = chart(2, 3, points)
+        _, new = chart(2, 3, points)
         assert_same(new, old.average, old.maximum)
 
 
@@ -241,7 +243,7 @@ def test_the_fleet_is_averaged_over_the_cards_that_reported(at_hour):
     put(1, every(60), utilization_percent=80)
     put(2, every(60)[:30], utilization_percent=40)
     at_hour(1.1)
-    grid, (line,) = fleet_series(
+    _, (line,) = fleet_series(
         gpu_ids=[1, 2, 3], metrics=["utilization_percent"], start=moment(0), end=moment(1.1), points=66
     )
     assert line.average[0] == 60.0
@@ -260,7 +262,9 @@ def test_host_and_gpu_series_do_not_mix(at_hour):
     assert np.nanmax(chart(0, 1, 60, metric="cpu_percent", kind="server")[1].average) == 9.0
 
 
-@pytest.mark.parametrize(("first", "last", "points", "queries"), [(0, 1, 3600, 4), (0, 3, 60, 2), (0, 3, 30, 2), (0, 3, 3, 3)])
+@pytest.mark.parametrize(
+    ("first", "last", "points", "queries"), [(0, 1, 3600, 4), (0, 3, 60, 2), (0, 3, 30, 2), (0, 3, 3, 3)]
+)
 def test_the_number_of_queries_does_not_grow_with_range_or_subjects(wave, at_hour, first, last, points, queries):
     services.store_tick(now=now())
     for subjects in ([1], list(range(1, 100))):
