@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fleet.agent.state import StateDirectory, StateError
-from panel.up.datadir import read_json, write_private
+from panel.up.datadir import read_json, replace_private
 
 AGENT: Final = (sys.executable, "-m", "fleet.agent")
 
@@ -31,7 +31,7 @@ def join(panel_url: str, state_dir: Path, record_path: Path) -> None:
     if done.returncode != 0:
         sys.exit(f"This machine could not join (code {done.returncode})")
     print(f"Joined {panel_url}", flush=True)
-    write_private(record_path, json.dumps({"join_token_id": record["join_token_id"], "is_joined": True}))
+    replace_private(record_path, json.dumps({"join_token_id": record["join_token_id"], "is_joined": True}))
 
 
 def follow(panel_url: str, state_dir: Path) -> None:

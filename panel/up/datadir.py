@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from panel.core.keyfile import write_private
 from panel.up.errors import UpError
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent.parent
@@ -77,14 +78,12 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def write_private(path: Path, text: str) -> None:
+def replace_private(path: Path, text: str) -> None:
     """Replace a file whole, readable by its owner only."""
     fresh = path.with_name(f".{path.name}.new")
     with suppress(FileNotFoundError):
         fresh.unlink()
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+    write_private(fresh, text)
     fresh.replace(path)
 
 

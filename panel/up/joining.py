@@ -15,7 +15,7 @@ from panel.accounts.enums import Role
 from panel.accounts.models import User
 from panel.accounts.services.tokens import token_authenticate, token_create
 from panel.core.clock import now
-from panel.up.datadir import read_json, write_private
+from panel.up.datadir import read_json, replace_private
 
 ACTOR_NAME: Final = "manage.py up"
 DEMO_NAME: Final = "demo fleet"
@@ -35,7 +35,7 @@ def own_agent_token(record_path: Path, *, has_identity: bool) -> str:
         return _leave_token(record_path, server=None)
     server = Server.objects.get(pk=row.server_id)
     if server.retired_at is not None:
-        write_private(record_path, json.dumps({"join_token_id": row.pk, "is_off": True}))
+        replace_private(record_path, json.dumps({"join_token_id": row.pk, "is_off": True}))
         return (
             f"The server {server.name!r} was retired in the panel, so this machine's agent stays off; "
             f"remove {record_path} to let it join again"
@@ -65,7 +65,7 @@ def _leave_token(record_path: Path, *, server: Server | None) -> str:
     for row in JoinToken.objects.filter(promised):
         join_token_revoke(join_token=row, actor=actor)
     made = join_token_create(name=name, actor=actor, server=server)
-    write_private(record_path, json.dumps({"join_token_id": made.row.pk, "token": made.token}))
+    replace_private(record_path, json.dumps({"join_token_id": made.row.pk, "token": made.token}))
     return f"This machine joins as {made.row.name!r}"
 
 
@@ -85,4 +85,4 @@ def demo_token(path: Path) -> None:
     if owner is None:
         raise RuntimeError("there is no admin, although one was just made")
     _, token = token_create(actor=Actor.system(ACTOR_NAME), owner=owner, name=DEMO_NAME, scope=Role.OPERATOR)
-    write_private(path, token)
+    replace_private(path, token)

@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from panel.up.datadir import read_json, write_private
+from panel.up.datadir import read_json, replace_private
 
 PATIENCE_SECONDS: Final = 15.0
 CLOCK_GRACE_SECONDS: Final = 2.0
@@ -23,7 +23,7 @@ def record(path: Path, pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(psutil.Error):
             sessions[str(pid)] = psutil.Process(pid).create_time()
-    write_private(path, json.dumps(sessions))
+    replace_private(path, json.dumps(sessions))
 
 
 def _members(sessions: dict[int, float]) -> list[psutil.Process]:

@@ -13,7 +13,7 @@ import psycopg
 
 from panel.up import postgres, valkey
 from panel.up.account import Account, service_account
-from panel.up.datadir import read_json, write_private
+from panel.up.datadir import read_json, replace_private
 from panel.up.errors import UpError
 from panel.up.supervisor import Supervisor
 
@@ -54,7 +54,7 @@ async def start(supervisor: Supervisor, data_dir: Path, given: Given, environmen
         embedded["REDIS_URL"] = await _start_valkey(supervisor, data_dir, account, before.get("REDIS_URL"), environment)
     if os.environ.get("BROKER_URL"):
         supervisor.say(f"Tasks go through {without_password(os.environ['BROKER_URL'])} (BROKER_URL)")
-    write_private(data_dir / RECORD_NAME, json.dumps(embedded))
+    replace_private(data_dir / RECORD_NAME, json.dumps(embedded))
     return embedded
 
 

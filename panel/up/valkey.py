@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from panel.core.keyfile import read_or_create
 from panel.up.account import Account, let_through
 from panel.up.child import ChildSpec
-from panel.up.datadir import write_private
+from panel.up.datadir import replace_private
 from panel.up.errors import UpError
 from panel.up.ports import LOOPBACK, free_port, is_free
 
@@ -107,7 +107,9 @@ def prepare(data_dir: Path, account: Account | None, *, url_before: str | None) 
     password = read_or_create(data_dir / "valkey-password", length_bytes=24)
     port = _port_as_before(url_before)
     configuration = directory / "valkey.conf"
-    write_private(configuration, CONFIGURATION.format(host=LOOPBACK, port=port, password=password, directory=directory))
+    replace_private(
+        configuration, CONFIGURATION.format(host=LOOPBACK, port=port, password=password, directory=directory)
+    )
     if account is not None:
         for target in (program, configuration):
             let_through(account, target)
