@@ -117,7 +117,7 @@ CHANNEL_LAYERS = {
 CELERY_BROKER_URL = BROKER_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {} if BROKER_URL.startswith("amqp") else {"visibility_timeout": 600, "global_keyprefix": "fleetdeck:celery:"}
+    {} if BROKER_URL.startswith("amqp") else {"visibility_timeout": 900, "global_keyprefix": "fleetdeck:celery:"}
 )
 CELERY_TASK_DEFAULT_QUEUE = "fleetdeck"
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
@@ -127,7 +127,7 @@ CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_TASK_TIME_LIMIT = 300  # below the visibility timeout, so that no task is handed out twice while it runs
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_CONCURRENCY = env.int("FLEETDECK_WORKER_CONCURRENCY", default=2)
+CELERY_WORKER_CONCURRENCY = env.int("FLEETDECK_WORKER_CONCURRENCY", default=3)
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 1000
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
@@ -167,6 +167,10 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("FLEETDECK_STATIC_ROOT", default=str(DATA_DIR / "static")))
 STATICFILES_DIRS = [BASE_DIR / "frontend" / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "frontend.storage.StaticFiles"},
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
