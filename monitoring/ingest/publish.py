@@ -12,8 +12,8 @@ from typing import Any, Final
 import structlog
 
 from monitoring.ingest.batch import Batch, Samples, Segment
-from monitoring.live.frames import SUMMARY_METRICS
 from monitoring.ingest.writer import Committed
+from monitoring.live.frames import SUMMARY_METRICS
 from monitoring.selectors import named
 from monitoring.store.tables import GPU
 from panel.core.live import LiveData, apublish, watched_servers

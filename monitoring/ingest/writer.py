@@ -51,7 +51,12 @@ class Writer:
     """Stores batches; `store` returns whether a batch was stored now (False: it already had been)."""
 
     def __init__(
-        self, *, connect: Connect, retention_ms: float, on_commit: Callable[[list[Batch], Committed], None], on_no_partition: Callable[[], None]
+        self,
+        *,
+        connect: Connect,
+        retention_ms: float,
+        on_commit: Callable[[list[Batch], Committed], None],
+        on_no_partition: Callable[[], None],
     ) -> None:
         self._connect = connect
         self._retention_ms = retention_ms
