@@ -15,7 +15,7 @@ SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev
 .PHONY: help venv venv-dev lock up demo test lint fmt bench migrations openapi messages system-packages
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: venv ## Run the panel: Postgres, Valkey, web, worker, beat and this machine's agent (Ctrl-C stops all)
 	@exec $(BIN)/python manage.py up
