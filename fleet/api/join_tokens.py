@@ -27,6 +27,7 @@ class JoinTokenCreateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100, help_text="The server gets this name.")
     provider = serializers.CharField(max_length=64, allow_blank=True, default="")
     region = serializers.CharField(max_length=64, allow_blank=True, default="")
+    is_simulated = serializers.BooleanField(default=False, help_text="The server gets a badge that says so.")
     mirror = serializers.CharField(
         max_length=500,
         allow_blank=True,
