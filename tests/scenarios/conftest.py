@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from fleet.simulation.nvml import SimulatedHost, build_library
+from tests.scenarios.mixed import MixedRig
 from tests.scenarios.running import ROOT, Panel, Story
 
 SHARED = ROOT.parent / "shared" / "fake-nvml"
@@ -29,6 +30,14 @@ def panel(tmp_path_factory):
     running = Panel(tmp_path_factory.mktemp("panel"))
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def mixed(panel, library, tmp_path_factory):
+    """A server with a card for each story; tests that change a card put it back."""
+    rig = MixedRig(panel, tmp_path_factory.mktemp("mixed"), library)
+    yield rig
+    rig.story.stop()
 
 
 @pytest.fixture
