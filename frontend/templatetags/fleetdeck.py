@@ -26,6 +26,8 @@ MISSING = (
     '<span class="missing" title="{}"><span aria-hidden="true">—</span><span class="visually-hidden">{}</span></span>'
 )
 
+Figure = float | str | None  # "" is what a template gives for a name that it did not find
+
 register = template.Library()
 register.filter("tone", tone_of)
 
@@ -37,70 +39,68 @@ def missing(reason: str = "") -> SafeString:
     return format_html(MISSING, words, words)
 
 
-def _figure(value: float | None, kind: str, reason: str) -> str:
-    return missing(reason) if value is None else formatting.with_unit(value, kind)
+def _figure(value: Figure, kind: str, reason: str) -> str:
+    return missing(reason) if value is None or value == "" else formatting.with_unit(float(value), kind)
 
 
 @register.filter
-def gib(value: float | None, reason: str = "") -> str:
+def gib(value: Figure, reason: str = "") -> str:
     """Bytes as GiB with one decimal."""
     return _figure(value, "gib", reason)
 
 
 @register.filter
-def mb_per_second(value: float | None, reason: str = "") -> str:
+def mb_per_second(value: Figure, reason: str = "") -> str:
     """Bytes per second as MB/s."""
     return _figure(value, "mb_per_second", reason)
 
 
 @register.filter
-def watts(value: float | None, reason: str = "") -> str:
+def watts(value: Figure, reason: str = "") -> str:
     """Watts."""
     return _figure(value, "watts", reason)
 
 
 @register.filter
-def celsius(value: float | None, reason: str = "") -> str:
+def celsius(value: Figure, reason: str = "") -> str:
     """Degrees Celsius."""
     return _figure(value, "celsius", reason)
 
 
 @register.filter
-def percent(value: float | None, reason: str = "") -> str:
+def percent(value: Figure, reason: str = "") -> str:
     """A percentage from 0 to 100."""
     return _figure(value, "percent", reason)
 
 
 @register.filter
-def mhz(value: float | None, reason: str = "") -> str:
+def mhz(value: Figure, reason: str = "") -> str:
     """A clock in MHz."""
     return _figure(value, "mhz", reason)
 
 
 @register.filter
-def count(value: float | None, reason: str = "") -> str:
+def count(value: Figure, reason: str = "") -> str:
     """A whole number with thousands separated."""
     return _figure(value, "count", reason)
 
 
 @register.filter
-def latency(value: float | None, reason: str = "") -> str:
+def latency(value: Figure, reason: str = "") -> str:
     """Milliseconds as ms under a second, then seconds."""
     return _figure(value, "latency", reason)
 
 
 @register.filter
-def duration(value: float | None, reason: str = "") -> str:
+def duration(value: Figure, reason: str = "") -> str:
     """Seconds as "3 m 12 s"."""
-    return missing(reason) if value is None else formatting.duration(value)
+    return missing(reason) if value is None or value == "" else formatting.duration(float(value))
 
 
 @register.filter
-def bare(value: float | None, kind: str) -> str:
+def bare(value: Figure, kind: str) -> str:
     """The number alone, for a column whose header has the unit."""
-    return (
-        missing() if value is None or value == "" else formatting.number(value, kind)
-    )  # "": a name that a template did not find
+    return missing() if value is None or value == "" else formatting.number(float(value), kind)
 
 
 @register.simple_tag(name="time")
