@@ -4,10 +4,12 @@
 #   sh install.sh --token TOKEN [--mirror INDEX_URL] [--detached]    join this machine to the panel
 #   sh install.sh                                                    renew an installed agent
 #   sh install.sh --uninstall                                        leave the panel and remove the agent
+#   sh install.sh --print-unit                                       print the systemd unit and change nothing
 #
 # As root it installs to /opt/fleetdeck-agent and runs as a service of systemd; as an ordinary user it installs to
 # ~/.local/share/fleetdeck-agent and runs as a service of the user. Where systemd does not run (containers) the agent runs
-# detached, under a small loop that starts it again when it ends. FLEETDECK_AGENT_DIR chooses another folder.
+# detached, under a small loop that starts it again when it ends. FLEETDECK_AGENT_DIR chooses another folder,
+# FLEETDECK_CA_FILE names the certificates to trust for a panel with a CA of its own.
 set -eu
 umask 022
 
@@ -21,6 +23,7 @@ FIRST_REPORT_SECONDS=${FLEETDECK_FIRST_REPORT_SECONDS:-90}
 
 TOKEN=${FLEETDECK_JOIN_TOKEN:-}
 MIRROR=${FLEETDECK_MIRROR:-}
+CA_FILE=${FLEETDECK_CA_FILE:-}
 ACTION=install
 SERVICE=auto
 NAME=fleetdeck-agent
@@ -34,7 +37,7 @@ fail() {
   exit 1
 }
 usage() {
-  sed -n '2,12s/^# \{0,1\}//p' "$0"
+  sed -n '2,14s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -46,6 +49,7 @@ while [ $# -gt 0 ]; do
     --mirror=*) MIRROR=${1#*=} ;;
     --detached) SERVICE=detached ;;
     --uninstall) ACTION=uninstall ;;
+    --print-unit) ACTION=print-unit ;;
     -h | --help) usage 0 ;;
     *) printf '%s: unknown option %s\n' "$NAME" "$1" >&2; usage 2 ;;
   esac
@@ -60,6 +64,7 @@ esac
 IS_ROOT=no
 [ "$(id -u)" = 0 ] && IS_ROOT=yes
 DATA_HOME=${XDG_DATA_HOME:-${HOME:-/nonexistent}/.local/share}
+STATE_HOME=${XDG_STATE_HOME:-${HOME:-/nonexistent}/.local/state}
 CONFIG_HOME=${XDG_CONFIG_HOME:-${HOME:-/nonexistent}/.config}
 if [ -n "${FLEETDECK_AGENT_DIR:-}" ]; then
   APP=$FLEETDECK_AGENT_DIR STATE=$FLEETDECK_AGENT_DIR/state
@@ -67,7 +72,7 @@ if [ -n "${FLEETDECK_AGENT_DIR:-}" ]; then
 elif [ "$IS_ROOT" = yes ]; then
   APP=/opt/$NAME STATE=/var/lib/$NAME
 else
-  APP=$DATA_HOME/$NAME STATE=$DATA_HOME/$NAME/state
+  APP=$DATA_HOME/$NAME STATE=$STATE_HOME/$NAME
 fi
 case "$APP" in
   /*) ;;
@@ -113,10 +118,10 @@ fetch() { # address, file
   code=0
   if command -v curl >/dev/null 2>&1; then
     tool=curl
-    curl -fsSL --connect-timeout 15 --max-time 300 -o "$2" "$1" || code=$?
+    curl -fsSL --connect-timeout 15 --max-time 300 ${CA_FILE:+--cacert "$CA_FILE"} -o "$2" "$1" || code=$?
   elif command -v wget >/dev/null 2>&1; then
     tool=wget
-    wget -q -T 30 -O "$2" "$1" || code=$?
+    wget -q -T 30 ${CA_FILE:+--ca-certificate="$CA_FILE"} -O "$2" "$1" || code=$?
   else
     tool=python
     "$PYTHON" -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], sys.argv[2])' "$1" "$2" || code=$?
@@ -169,8 +174,10 @@ case "${1:-}" in
       if [ -f "$LOG" ] && [ "$(wc -c <"$LOG")" -gt 10000000 ]; then mv -f "$LOG" "$LOG.1"; fi
       "$APP/venv/bin/python" -m fleet.agent run --state-dir "$STATE" >>"$LOG" 2>&1 &
       child=$!
-      wait "$child"
+      code=0
+      wait "$child" || code=$?
       child=
+      [ "$code" = 3 ] && { rm -f "$PID_FILE"; exit 0; } # it belongs to no panel any more
       sleep 5 &
       wait $!
     done
@@ -199,10 +206,8 @@ case "${1:-}" in
 esac
 CONTROL_END
 }
-write_unit() {
-  mkdir -p "$(dirname "$UNIT")"
-  {
-    cat <<UNIT_END
+print_unit() {
+  cat <<UNIT_END
 [Unit]
 Description=Fleetdeck agent
 After=network-online.target
@@ -213,16 +218,21 @@ StartLimitIntervalSec=0
 ExecStart=$APP/venv/bin/python -m fleet.agent run --state-dir $STATE
 Restart=always
 RestartSec=5
+RestartPreventExitStatus=3
 TimeoutStopSec=30
 MemoryHigh=192M
 MemoryMax=384M
 NoNewPrivileges=yes
 UNIT_END
-    if [ "$IS_ROOT" = yes ]; then
-      cat <<UNIT_END
+  print_environment
+  if [ "$IS_ROOT" = yes ]; then
+    cat <<UNIT_END
+# As root and before the sandbox: device files that nobody made since the boot are made by a program with setuid.
+ExecStartPre=-+/bin/sh -c 'nvidia-modprobe; n=0; for g in /proc/driver/nvidia/gpus/*/; do nvidia-modprobe -c \$\$n; n=\$\$((n+1)); done'
 User=$NAME
 Group=$NAME
 StateDirectory=$NAME
+StateDirectoryMode=0700
 SupplementaryGroups=$(service_groups)
 AmbientCapabilities=CAP_SYSLOG
 CapabilityBoundingSet=CAP_SYSLOG
@@ -232,7 +242,6 @@ PrivateTmp=yes
 ProtectControlGroups=yes
 ProtectKernelTunables=yes
 ProtectKernelModules=yes
-ProtectClock=yes
 ProtectHostname=yes
 RestrictSUIDSGID=yes
 RestrictRealtime=yes
@@ -244,15 +253,23 @@ RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 [Install]
 WantedBy=multi-user.target
 UNIT_END
-    else
-      printf '\n[Install]\nWantedBy=default.target\n'
-    fi
-  } >"$UNIT"
+  else
+    printf '\n[Install]\nWantedBy=default.target\n'
+  fi
+}
+print_environment() { # what this shell was told of proxies and of the driver's library, the service must know too
+  for name in FLEETDECK_NVML_LIBRARY http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    eval "value=\${$name:-}"
+    [ -z "$value" ] || printf 'Environment="%s=%s"\n' "$name" "$(printf %s "$value" | tr -d '\n' | sed 's/[\\"]/\\&/g; s/%/%%/g')"
+  done
 }
 service_groups() { # groups that own the cards' device files and the kernel log, where this system has them
   for group in video render adm; do
     if getent group "$group" >/dev/null 2>&1; then printf '%s ' "$group"; fi
   done
+}
+own_state() { # the agent's commands work for the owner of its state alone
+  if [ "$IS_ROOT" = yes ] && [ -d "$STATE" ]; then chown -R 0:0 "$STATE"; fi
 }
 make_account() {
   id "$NAME" >/dev/null 2>&1 && return 0
@@ -261,7 +278,9 @@ make_account() {
 }
 start_agent() {
   if [ "$SERVICE" = systemd ]; then
-    write_unit
+    mkdir -p "$(dirname "$UNIT")"
+    print_unit >"$UNIT"
+    chmod 600 "$UNIT" # a proxy may have a password
     if [ "$IS_ROOT" = yes ]; then chown -R "$NAME:$NAME" "$STATE"; fi
     systemd daemon-reload
     systemd enable --quiet "$NAME" 2>/dev/null || systemd enable "$NAME"
@@ -290,11 +309,8 @@ uninstall() {
   say "Removing the agent from $APP"
   stop_agent
   if [ -x "$APP/venv/bin/python" ]; then
-    if "$APP/venv/bin/python" -m fleet.agent leave --state-dir "$STATE"; then
-      say "  said goodbye to the panel"
-    else
-      say "  the panel was not told; retire the server there by hand"
-    fi
+    own_state
+    "$APP/venv/bin/python" -m fleet.agent leave --force --state-dir "$STATE" | sed 's/^/  /' || true
   fi
   if [ -f "$UNIT" ] && [ -z "${FLEETDECK_AGENT_DIR:-}" ]; then
     if has_systemd; then systemd disable "$NAME" >/dev/null 2>&1 || true; fi
@@ -307,14 +323,14 @@ uninstall() {
   fi
   say "Done: nothing of the agent is left on this machine."
 }
-if [ "$ACTION" = uninstall ]; then
-  uninstall
-  exit 0
-fi
+case "$ACTION" in
+  uninstall) uninstall; exit 0 ;;
+  print-unit) print_unit; exit 0 ;;
+esac
 
 # --- joining --------------------------------------------------------------------------------------------------------
 IS_JOINED=no
-[ -d "$STATE" ] && [ -n "$(ls -A "$STATE" 2>/dev/null)" ] && IS_JOINED=yes
+[ -f "$STATE/identity.json" ] && IS_JOINED=yes
 if [ -z "$TOKEN" ] && [ "$IS_JOINED" = no ]; then
   fail "A join token is needed. Copy the whole line from the panel: $PANEL_URL/join/"
 fi
@@ -353,7 +369,12 @@ resume() { # after a failed join: what ran before runs on
 stop_agent
 if [ -n "$TOKEN" ]; then
   step 4 "Joining"
-  "$NEW/bin/python" -m fleet.agent join --panel "$PANEL_URL" --token "$TOKEN" --state-dir "$STATE" || {
+  own_state
+  set -- --panel "$PANEL_URL" --token - --state-dir "$STATE"
+  [ "$IS_JOINED" = no ] || set -- "$@" --replace
+  [ -z "$CA_FILE" ] || set -- "$@" --ca-file "$CA_FILE"
+  printf '%s\n' "$TOKEN" | "$NEW/bin/python" -m fleet.agent join --log-level warning "$@" >"$TMP/join.log" || {
+    cat "$TMP/join.log" >&2
     resume
     fail "This machine did not join (see the line above). Nothing was changed; run a fresh line from the panel to try again."
   }
@@ -366,6 +387,7 @@ ln -s "$NEW" "$APP/venv"
 trap 'rm -rf "$TMP"' EXIT
 case "$OLD" in "$APP"/venv-*) rm -rf "$OLD" ;; esac
 write_control
+if [ -f "$0" ]; then cp "$0" "$APP/install.new" && mv -f "$APP/install.new" "$APP/install.sh"; fi # to leave without the panel
 
 step 5 "Starting"
 if [ "$SERVICE" = systemd ] && [ "$IS_ROOT" = yes ]; then make_account; fi
@@ -376,7 +398,8 @@ if [ -z "$TOKEN" ]; then
   exit 0
 fi
 step 6 "Waiting for the first report"
-FLEETDECK_JOIN_TOKEN=$TOKEN "$APP/venv/bin/python" - "$PANEL_URL" "$FIRST_REPORT_SECONDS" <<'WAIT_END' || { show_log; exit 1; }
+[ -z "$CA_FILE" ] || export SSL_CERT_FILE="$CA_FILE"
+FLEETDECK_JOIN_TOKEN=$TOKEN "$APP/venv/bin/python" - "$PANEL_URL" "$FIRST_REPORT_SECONDS" "$APP" <<'WAIT_END' || { show_log; exit 1; }
 import json
 import os
 import sys
@@ -422,5 +445,6 @@ if facts.get("driver_state") != "ok":
     tell("driver", facts["driver_sentence"])
     if facts.get("next_step"):
         tell("step", facts["next_step"])
+print("To leave again: sh %s/install.sh --uninstall" % sys.argv[3])
 print("Done: this machine reports as “%s”: %s" % (facts["server_name"], panel + "/servers/%d/" % facts["server_id"]))
 WAIT_END

@@ -89,4 +89,5 @@ def join_command(*, url: str, token: str, mirror: str = "") -> str:
         "else python3 -c 'import sys, urllib.request as r; r.urlretrieve(*sys.argv[1:])' "
         f'{address} "$f"; fi'
     )
-    return f'f=$(mktemp) && {{ {fetch}; }} && echo "{script.sha256}  $f" | sha256sum -c - >/dev/null && {variables} sh "$f"'
+    check = f'echo "{script.sha256}  $f" | sha256sum -c - >/dev/null'
+    return f"""(f=$(mktemp); trap 'rm -f "$f"' EXIT; {{ {fetch}; }} && {check} && {variables} sh "$f")"""
