@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
                 return once(state)
     except StateError as error:
         return _complain(str(error))
+    finally:
+        state.unlock()
 
 
 def _run(state: StateDirectory) -> int:

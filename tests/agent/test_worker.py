@@ -1,0 +1,241 @@
+"""The agent as a process: its Celery worker, signals, kill −9, a panel that goes away, a driver that hangs."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fleet.agent.state import StateDirectory
+from fleet.simulation.cards import H200
+from fleet.simulation.nvml import SimulatedHost
+from tests.agent.conftest import wait_until
+from tests.agent.panel import SmallPanel
+
+pytestmark = pytest.mark.e2e
+
+
+class Process:
+    """One run of the agent on a state directory, reading a simulated server."""
+
+    def __init__(self, state, host, library, **environment):
+        self._log = state.path / "log"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "fleet.agent", "run", "--state-dir", str(state.path)],
+            env={
+                **os.environ,
+                "FLEETDECK_NVML_LIBRARY": str(library),
+                "FLEETDECK_SIMULATION_FILE": str(host.path),
+                "FLEETDECK_KERNEL_LOG": "",
+                **environment,
+            },
+            stderr=self._log.open("a"),
+        )
+
+    @property
+    def log(self):
+        return self._log.read_text()
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def is_running(self):
+        return self._process.poll() is None
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self):
+        """End it as a supervisor does; returns the exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(20)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A simulated server with two cards, for another process to read."""
+    host = SimulatedHost.create(tmp_path / "server.nvml")
+    host.add_card(H200)
+    host.add_card(H200)
+    yield host
+    host.recover()
+
+
+@pytest.fixture
+def start(state, identity, server, library):
+    """Start an agent that has joined; all are ended with the test."""
+    state.write_identity(identity)
+    started = []
+
+    def make(**environment):
+        started.append(Process(state, server, library, **environment))
+        return started[-1]
+
+    yield make
+    server.recover()
+    for each in started:
+        if each.is_running():
+            each.kill()
+
+
+def samples_of(panel, uuid):
+    return [sample.at_ms for report in list(panel.reports) for gpu in report.gpus if gpu.uuid == uuid for sample in gpu.samples]
+
+
+def test_samples_arrive_at_the_interval_and_a_last_report_at_the_end(start, panel, server):
+    process = start()
+    uuid = server.cards[0].uuid
+    stamps = wait_until(lambda: len(found := samples_of(panel, uuid)) >= 4 and found, seconds=30)
+    steps = [after - before for before, after in zip(stamps[1:], stamps[2:], strict=False)]
+    assert all(500 < step < 3_000 for step in steps), steps
+    count = len(panel.reports)
+    assert process.stop() == 0
+    assert len(panel.reports) > count
+    assert [report.seq for report in panel.reports] == list(range(1, len(panel.reports) + 1))
+    assert len({report.boot_id for report in panel.reports}) == 1
+
+
+def test_an_interval_that_the_panel_asks_for_holds_at_once(start, panel, server):
+    panel.sample_interval_seconds = panel.report_interval_seconds = 60.0
+    start()
+    wait_until(lambda: panel.reports, seconds=30)
+    panel.sample_interval_seconds = panel.report_interval_seconds = 1.0
+    panel.assignments.version += 1
+    stamps = len(panel.host_samples)
+    assert stamps <= 3
+    # The next report is a minute away; a person who looks would have been served by the shorter interval before.
+    assert len(panel.reports) <= 3
+
+
+def test_kill_nine_in_a_stream_of_reports_loses_nothing_spooled_and_repeats_nothing(start, panel, state):
+    panel.answer_with.extend([(503, b"", {})] * 3)
+    first = start()
+    wait_until(lambda: list(state.spool_path.glob("*.batch")), seconds=30)
+    first.kill()
+    spooled = len(list(state.spool_path.glob("*.batch")))
+    assert spooled >= 1
+    panel.answer_with.clear()
+    second = start()
+    wait_until(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
+    second.stop()
+    runs = {}
+    for report in panel.reports:
+        runs.setdefault(report.boot_id, []).append(report.seq)
+    assert len(runs) == 2
+    assert all(seqs == sorted(set(seqs)) for seqs in runs.values())
+    stamps = panel.host_samples
+    assert len(stamps) == len(set(stamps)), "no sample came twice"
+    assert list(state.spool_path.glob("*.batch")) == []
+
+
+def test_an_agent_killed_again_and_again_delivers_every_batch_once(start, panel, state):
+    for _ in range(3):
+        process = start()
+        count = len(panel.reports)
+        wait_until(lambda count=count: len(panel.reports) > count, seconds=30)
+        process.kill()
+    last = start()
+    count = len(panel.reports)
+    wait_until(lambda: len(panel.reports) > count, seconds=30)
+    last.stop()
+    stamps = panel.host_samples
+    assert len(stamps) == len(set(stamps))
+    assert stamps == sorted(stamps)
+
+
+def test_a_panel_that_was_away_gets_what_it_missed(start, state, identity, server, library):
+    port = _free_port()
+    state.write_identity(type(identity)(f"http://127.0.0.1:{port}", "fda_abcdefgh_secret", 7, "box", 1.0, 1.0))
+    process = start()
+    wait_until(lambda: len(list(state.spool_path.glob("*.batch"))) >= 3, seconds=30)
+    with SmallPanel(port) as panel:
+        wait_until(lambda: len(panel.reports) >= 4, seconds=60)
+        process.stop()
+        assert [report.seq for report in panel.reports] == list(range(1, len(panel.reports) + 1))
+        stamps = samples_of(panel, server.cards[0].uuid)
+        assert len(stamps) == len(set(stamps)) >= 3
+        assert panel.reports[-1].lost_samples == 0
+    assert "does not answer" in process.log
+
+
+def _free_port():
+    with SmallPanel() as panel:
+        return panel.port
+
+
+def test_a_panel_that_is_killed_in_mid_stream_is_found_again(start, state, identity, server):
+    panel = SmallPanel()
+    port = panel.port
+    with panel:
+        state.write_identity(type(identity)(panel.url, "fda_abcdefgh_secret", 7, "box", 1.0, 1.0))
+        start()
+        wait_until(lambda: len(panel.reports) >= 2, seconds=30)
+    with SmallPanel(port) as later:
+        wait_until(lambda: len(later.reports) >= 2, seconds=60)
+        seqs = [report.seq for report in [*panel.reports, *later.reports]]
+        assert seqs == sorted(seqs)
+        assert seqs[-1] - seqs[0] + 1 == len(set(seqs)), "no batch is missing"
+
+
+def test_signs_of_life_go_on_while_no_driver_call_returns(start, panel, server):
+    start()
+    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    server.hang()
+    report = wait_until(
+        lambda: next((each for each in list(panel.reports) if each.driver.state == "not_answering"), None), seconds=40
+    )
+    assert {gpu.reason for gpu in report.gpus} == {"not_answering"}
+    count = len(panel.reports)
+    wait_until(lambda: len(panel.reports) >= count + 3, seconds=30)
+    server.recover()
+    wait_until(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].state == "ok", seconds=30)
+
+
+def test_an_agent_ends_although_a_driver_call_never_returns(start, panel, server):
+    process = start()
+    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    server.cards[0].hang()
+    wait_until(
+        lambda: any(gpu.reason == "not_answering" for report in list(panel.reports) for gpu in report.gpus), seconds=30
+    )
+    assert process.stop() == 0
+
+
+def test_leaving_ends_the_running_agent(start, panel, state, library):
+    process = start()
+    wait_until(lambda: panel.reports, seconds=30)
+    run = subprocess.run(
+        [sys.executable, "-m", "fleet.agent", "leave", "--state-dir", str(state.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    wait_until(lambda: not process.is_running())
+    assert panel.has_left
+    assert StateDirectory(state.path).identity() is None
+
+
+def test_the_status_of_a_running_agent(start, panel, state):
+    process = start()
+    wait_until(lambda: panel.reports and state.status() and state.status().gpus, seconds=30)
+    run = subprocess.run(
+        [sys.executable, "-m", "fleet.agent", "status", "--state-dir", str(state.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"runs as process {process.pid}" in run.stdout
+    assert "Driver   ok" in run.stdout
+
+
+def test_an_agent_stays_within_its_memory(start, panel, server):
+    process = start()
+    wait_until(lambda: len(samples_of(panel, server.cards[0].uuid)) >= 5, seconds=40)
+    resident = panel.reports[-1].host_samples[-1].agent_memory_bytes
+    assert resident < 64 * 1024 * 1024
+    assert process.stop() == 0
