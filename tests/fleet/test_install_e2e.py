@@ -185,7 +185,9 @@ def test_root_joins_with_the_oldest_python_and_neither_curl_nor_wget(panel, tmp_
     try:
         assert done.returncode == 0, done.stdout + done.stderr
         assert server(panel, "oldest")["facts"]["python_version"].startswith("3.10.")
-        assert subprocess.run(["sh", str(app / "control.sh"), "status"], check=False, **run).stdout.startswith("running (pid ")
+        assert subprocess.run(["sh", str(app / "control.sh"), "status"], check=False, **run).stdout.startswith(
+            "running (pid "
+        )
     finally:
         gone = subprocess.run(["sh", str(app / "install.sh"), "--uninstall"], check=False, **run)
     assert gone.returncode == 0, gone.stdout + gone.stderr
