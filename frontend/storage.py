@@ -1,10 +1,12 @@
 """Static files under names that carry a hash of their content, so that browsers keep them for ever and never a stale one."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.staticfiles.storage import HashedFilesMixin
 from whitenoise.storage import CompressedManifestStaticFilesStorage  # type: ignore[import-untyped]
+
+from frontend.lean import LeanSource
 
 OURS: Final = ("css/", "img/", "js/", "vendor/")
 
@@ -31,6 +33,14 @@ class StaticFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  
             return str(super().stored_name(name))
         except ValueError:
             return name
+
+    def post_process(self, paths: dict[str, tuple[Any, str]], *args: Any, **options: Any) -> Iterator[Any]:
+        """Hash and rewrite; our own scripts are read without their comments."""
+        lean = {
+            name: (LeanSource(source) if name.startswith("js/") and name.endswith(".js") else source, path)
+            for name, (source, path) in paths.items()
+        }
+        yield from super().post_process(lean, *args, **options)
 
     def compress_files(self, paths: list[str]) -> Iterator[tuple[str, str]]:
         """Compress our own files, and give the names of what was written."""

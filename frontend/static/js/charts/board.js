@@ -5,11 +5,9 @@
 import { zone } from "../format.js";
 import { Chart } from "./chart.js";
 import { fetchSeries } from "./fetch.js";
-import { readByKeyboard } from "./keyboard.js";
 import { Markers } from "./markers.js";
 import { onThemeChange } from "./palette.js";
-import { TableTwin } from "./table.js";
-import { Tooltip } from "./tooltip.js";
+import { Reader } from "./reader.js";
 import { pointsFor, REFETCH_MS, TimeWindow } from "./window.js";
 
 const HOST_PREFIX = "host.";
@@ -27,6 +25,7 @@ const MINUTE_MS = 60_000;
  * @property {number} to seconds
  * @property {boolean} isLive
  * @property {number} intervalSeconds
+ * @property {string} summariesUrl
  * @property {ChartConfig[]} charts
  * @property {import("./markers.js").Marker[]} markers
  */
@@ -43,7 +42,7 @@ export class Board {
     this.syncKey = `board-${config.topic}`;
     this.time = new TimeWindow(config, () => Date.now() / 1000);
     this.markers = new Markers(config.markers, this.zone);
-    this.tooltip = new Tooltip(this.zone);
+    this.reader = new Reader(this.zone);
     this.isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.isHeld = false;
     this.isPaused = false;
@@ -56,7 +55,7 @@ export class Board {
     this.request = null;
     /** @type {Set<Chart>} on the screen, to be fetched */
     this.wanted = new Set();
-    /** @type {Map<Chart, {config: ChartConfig, table: TableTwin}>} */
+    /** @type {Map<Chart, ChartConfig>} */
     this.charts = new Map();
     /** @type {(() => void)[]} */
     this.endings = [];
@@ -71,9 +70,8 @@ export class Board {
     const figure = /** @type {HTMLElement | null} */ (this.root.querySelector(`[data-chart="${CSS.escape(config.id)}"]`));
     if (figure === null) return;
     const chart = new Chart(figure, config.choices[0], this);
-    const table = new TableTwin(chart);
-    this.charts.set(chart, { config, table });
-    this.endings.push(readByKeyboard(chart, (one, index) => this.tooltip.show(one, index), () => table.toggle()));
+    this.charts.set(chart, config);
+    this.reader.attach(chart);
     const select = /** @type {HTMLSelectElement | null} */ (figure.querySelector("[data-choice]"));
     select?.addEventListener("change", () => this.choose(chart, select.value));
     this.hold(chart);
@@ -81,7 +79,7 @@ export class Board {
 
   /** @param {Chart} chart @param {string} key */
   choose(chart, key) {
-    const choice = this.charts.get(chart)?.config.choices.find((one) => one.key === key);
+    const choice = this.charts.get(chart)?.choices.find((one) => one.key === key);
     if (choice === undefined) return;
     chart.choose(choice);
     chart.figure.dataset.state = "loading";
@@ -95,7 +93,7 @@ export class Board {
     };
     const leave = () => {
       this.isHeld = false;
-      this.tooltip.hide();
+      this.reader.hide();
       this.schedule();
     };
     chart.mountPoint.addEventListener("pointerenter", enter);
@@ -196,8 +194,25 @@ export class Board {
     }
   }
 
+  /** The sentences beside the charts, in the words of the panel, for what is shown now. */
+  async fetchSummaries() {
+    const { from, to } = this.time.current();
+    const query = this.time.isSliding ? location.search : `?${new URLSearchParams({ from: String(from), to: String(to) })}`;
+    try {
+      const response = await fetch(`${this.config.summariesUrl}${query}`);
+      if (!response.ok) return;
+      for (const [id, sentence] of Object.entries(await response.json())) {
+        const element = this.root.querySelector(`[data-chart="${CSS.escape(id)}"] .chart-summary`);
+        if (element !== null) element.textContent = String(sentence);
+      }
+    } catch {
+      // The older sentence names its time; a later one comes within a minute.
+    }
+  }
+
   everyMinute() {
     if (this.isPaused || !this.time.isSliding || document.hidden) return;
+    this.fetchSummaries();
     const isOld = Date.now() - this.fetchedAt >= REFETCH_MS;
     if (!this.time.isLiveAppended || isOld) this.refetch();
   }
@@ -216,8 +231,8 @@ export class Board {
   draw() {
     this.frame = 0;
     this.drawnAt = Date.now();
-    for (const [chart, { table }] of this.charts) {
-      if (table.isOpen) continue;
+    for (const chart of this.charts.keys()) {
+      if (this.reader.isTable(chart)) continue;
       chart.draw(this.isForced || this.time.isSliding);
       if (chart.isVisible) this.markers.place(chart);
     }
@@ -230,7 +245,7 @@ export class Board {
 
   /** @param {Chart} chart @param {number | null} index */
   pointed(chart, index) {
-    if (chart.mountPoint.matches(":hover")) this.tooltip.show(chart, index);
+    if (chart.mountPoint.matches(":hover")) this.reader.show(chart, index);
   }
 
   // --- zoom and pause -----------------------------------------------------------------------------------------------
@@ -250,6 +265,7 @@ export class Board {
     this.root.dispatchEvent(new CustomEvent("board:moved", { detail: this.time.zoomed }));
     this.schedule(true);
     this.refetch();
+    this.fetchSummaries();
   }
 
   /** @param {boolean} isPaused */
@@ -272,9 +288,7 @@ export class Board {
     clearTimeout(this.fetchTimer);
     this.request?.abort();
     for (const end of this.endings) end();
-    for (const [chart, { table }] of this.charts) {
-      table.destroy();
-      chart.unmount();
-    }
+    this.reader.destroy();
+    for (const chart of this.charts.keys()) chart.unmount();
   }
 }

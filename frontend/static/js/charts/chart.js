@@ -112,8 +112,7 @@ export class Chart {
   }
 
   mount() {
-    const { from, to } = this.host.window();
-    this.plot = new /** @type {any} */ (globalThis).uPlot(this.options(from, to), this.model.aligned(), this.mountPoint);
+    this.plot = new /** @type {any} */ (globalThis).uPlot(this.options(), this.model.aligned(), this.mountPoint);
     this.applyHidden();
   }
 
@@ -136,15 +135,17 @@ export class Chart {
     return { width: Math.max(160, this.mountPoint.clientWidth), height: this.mountPoint.clientHeight || 200 };
   }
 
-  /** @param {number} from @param {number} to */
-  options(from, to) {
+  options() {
     return {
       ...this.size(),
       padding: [8, endLabelRoom(this.choice.lines.map((line) => line.short)), 0, 0],
       legend: { show: false },
       series: [{}, ...this.seriesOptions()],
       bands: this.bandOptions(),
-      scales: { x: { time: false, range: [from, to] }, y: { range: (/** @type {any} */ _, /** @type {any} */ low, /** @type {any} */ high) => this.yRange(low, high) } },
+      scales: {
+        x: { time: false, range: () => Object.values(this.host.window()) },
+        y: { range: (/** @type {any} */ _, /** @type {any} */ low, /** @type {any} */ high) => this.yRange(low, high) },
+      },
       axes: [this.timeAxis(), this.valueAxis()],
       cursor: this.cursorOptions(),
       focus: { alpha: 0.35 },

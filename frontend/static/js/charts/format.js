@@ -62,5 +62,5 @@ export function zoned(ms, zone) {
 
 /** "2026-03-10 14:05:09 UTC+8" @param {number} ms @param {string} zone */
 export function formatMoment(ms, zone) {
-  return `${dateTime(ms, zone)} ${offsetLabel(ms, zone)}`;
+  return `${dateTime(ms, zone)} ${zone === "UTC" ? "UTC" : offsetLabel(ms, zone)}`;
 }

@@ -159,6 +159,17 @@ export class ChartModel {
     }
   }
 
+  /** How many buckets one reading fills at most. */
+  get every() {
+    return Math.max(1, Math.ceil(this.intervalSeconds / this.stepSeconds));
+  }
+
+  /** The buckets in which some line has a reading of its own, the newest first. @returns {number[]} */
+  readingPlaces() {
+    const places = new Set([...this.columns.values()].flatMap(({ mean, peak }) => pointsOf(mean, peak, this.every)));
+    return [...places].sort((a, b) => b - a);
+  }
+
   get namedLines() {
     return this.lines.slice(0, NAMED_LINES);
   }
@@ -174,7 +185,7 @@ export class ChartModel {
   aligned() {
     /** @type {(number | null | undefined)[][]} */
     const data = [this.x];
-    const every = Math.max(1, Math.ceil(this.intervalSeconds / this.stepSeconds));
+    const { every } = this;
     for (const line of this.namedLines) {
       const { mean, peak } = /** @type {Columns} */ (this.columns.get(line.key));
       data.push(joined(mean, peak, every), joined(peak, mean, every));

@@ -6,17 +6,13 @@ import { valueAt } from "./tooltip.js";
 export const PAGE_ROWS = 25;
 
 /**
- * The points of one page, newest first; points at which no line has a value are left out.
+ * The points of one page, newest first; those at which no line has a reading of its own are left out.
  * @param {import("./model.js").ChartModel} model
  * @param {number} page 0 is the newest
  * @returns {{indexes: number[], pages: number}}
  */
 export function pageOf(model, page) {
-  const columns = [...model.columns.values()];
-  const indexes = [];
-  for (let index = model.x.length - 1; index >= 0; index -= 1) {
-    if (columns.some(({ mean }) => mean[index] !== null && mean[index] !== undefined)) indexes.push(index);
-  }
+  const indexes = model.readingPlaces();
   const pages = Math.max(1, Math.ceil(indexes.length / PAGE_ROWS));
   const start = Math.min(Math.max(page, 0), pages - 1) * PAGE_ROWS;
   return { indexes: indexes.slice(start, start + PAGE_ROWS), pages };
@@ -31,13 +27,6 @@ export class TableTwin {
     this.element = null;
     this.link = /** @type {HTMLAnchorElement | null} */ (chart.figure.querySelector("[data-table]"));
     this.csvHref = this.link?.dataset.csv ?? "";
-    this.clicked = (/** @type {Event} */ event) => {
-      event.preventDefault();
-      this.toggle();
-    };
-    this.link?.addEventListener("click", this.clicked);
-    this.link?.setAttribute("role", "button");
-    this.link?.setAttribute("aria-expanded", "false");
   }
 
   get isOpen() {
@@ -127,11 +116,6 @@ export class TableTwin {
       this.render();
     });
     return button;
-  }
-
-  destroy() {
-    this.link?.removeEventListener("click", this.clicked);
-    if (this.isOpen) this.close();
   }
 }
 
