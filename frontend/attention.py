@@ -29,6 +29,11 @@ _RANK: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _COOLING: Final = gettext_lazy("Look at cooling and at the cards beside it; move load away if it stays.")
 _THROTTLED: Final = Advice(gettext_lazy("slowed down by heat or power supply"), _COOLING, Severity.WARNING)
 _HOT: Final = Advice(gettext_lazy("hot"), _COOLING, Severity.WARNING)
+_NO_READINGS: Final = Advice(
+    gettext_lazy("the server reports and no readings of this card come"),
+    gettext_lazy("Look at the agent's log there; a call to this card's driver may not return."),
+    Severity.WARNING,
+)
 _GHOST: Final = Advice(
     gettext_lazy("memory is held and no process is there to own it"),
     gettext_lazy("Mostly left behind by a killed program: reset the card once nothing uses it."),
@@ -64,6 +69,9 @@ def _of_server(row: ServerRow, now: datetime) -> Iterator[Attention]:
     elif row.gone:
         yield _gone(row)
     yield from _of_cards(row, (item for gpu in row.gpus for item in _of_gpu(gpu, now)))
+    if row.is_fresh:
+        silent = (gpu for gpu in row.gpus if gpu.activity == Activity.NO_DATA and gpu.state == GpuState.OK)
+        yield from _of_cards(row, (_CardItem("no_readings", gpu, _NO_READINGS, gpu.at) for gpu in silent))
     if row.has_skew:
         yield _skew(row, row.clock_skew_seconds or 0.0)
 

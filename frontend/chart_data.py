@@ -20,7 +20,7 @@ from monitoring.selectors import SeriesResult, series
 Values = NDArray[np.float64]
 SUMMARY_POINTS: Final = 120
 DAY: Final = timedelta(days=1)
-# The browser asks for the same (static/js/charts/window.js), so that table and chart have one grid.
+# As many as the browser draws (static/js/charts/window.js).
 MOST_POINTS: Final = 460
 # The newest reading tells of now when it is no older than this many buckets.
 _NOW_BUCKETS: Final = 3
@@ -50,9 +50,9 @@ class DrawnChoice:
         return datetime.fromtimestamp(self.from_ms / 1000 + bucket * self.step_seconds, tz=UTC)
 
 
-def points_for(seconds: float) -> int:
-    """Return how many points to ask for; two more than fit, as the store aligns its grid."""
-    return min(MOST_POINTS, ceil(seconds) + 2)
+def points_for(seconds: float, interval_seconds: float) -> int:
+    """Return how many points to ask for: none finer than readings come, as the store repeats each until the next."""
+    return min(MOST_POINTS, ceil(seconds / max(interval_seconds, 1)) + 1)
 
 
 def _read(

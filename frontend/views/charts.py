@@ -35,16 +35,18 @@ class Owner:
     name: str
     charts: Sequence[Chart]
     subjects: Sequence[Subject]
+    interval_seconds: float
 
 
 def _server(server_id: int) -> Owner:
     row = server_found(server_id, now=now())
-    return Owner("server", server_id, row.server.name, SERVER_CHARTS, chart_subjects(row))
+    return Owner("server", server_id, row.server.name, SERVER_CHARTS, chart_subjects(row), row.interval_seconds)
 
 
 def _gpu(gpu_id: int) -> Owner:
     place = gpu_found(gpu_id, now=now())
-    return Owner("gpu", gpu_id, f"{place.row.server_name} {place.row.label}", GPU_CHARTS, gpu_subjects(place))
+    name = f"{place.row.server_name} {place.row.label}"
+    return Owner("gpu", gpu_id, name, GPU_CHARTS, gpu_subjects(place), place.server.interval_seconds)
 
 
 OWNERS: Final[dict[str, Callable[[int], Owner]]] = {"server": _server, "gpu": _gpu}
@@ -56,7 +58,7 @@ def _shown(request: PageRequest, owner: Owner, chart_id: str) -> tuple[Chart, Dr
     if chart is None or choice is None:
         raise NotFound(_("There is no such chart here."))
     shown = time_range(request.GET, now=now())
-    points = points_for((shown.end - shown.start).total_seconds())
+    points = points_for((shown.end - shown.start).total_seconds(), owner.interval_seconds)
     return chart, drawn([choice], owner.subjects, shown, points)[choice.key], shown
 
 
