@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 def make_app(agent: Agent) -> Celery:
     """Return the Celery app whose three tasks are one agent's work."""
     # No fix-ups: a DJANGO_SETTINGS_MODULE in the environment of a panel's own agent is none of its business.
-    app = Celery("fleetdeck-agent", broker="memory://localhost//", set_as_current=False, fixups=set())
+    app = Celery("fleetdeck-agent", broker="memory://localhost//", set_as_current=False, fixups=[])
     app.conf.update(
         broker_transport="fleet.agent.broker:Transport",
         broker_connection_retry_on_startup=True,

@@ -69,7 +69,7 @@ class Agent:
         self._sampling, self._cutting, self._sending = threading.Lock(), threading.Lock(), threading.Lock()
         self._gpus: dict[str, str] = {}
         self._next_facts = 0.0
-        self._next_cut = 0.0
+        self._last_cut = float("-inf")
         self._next_status = 0.0
 
     def start(self) -> None:
@@ -90,7 +90,7 @@ class Agent:
     def report(self) -> None:
         """Cut a batch when one is due, then send what waits."""
         with _unless_busy(self._cutting) as is_free:
-            if is_free and time.monotonic() >= self._next_cut:
+            if is_free and self._is_cut_due():
                 self._cut()
         with _unless_busy(self._sending) as is_free:
             if is_free:
@@ -126,13 +126,17 @@ class Agent:
 
     # ---- inside
 
-    def _cut(self, *, is_last: bool = False) -> None:
-        """Write what is pending to the spool as a batch with its final name."""
+    def _is_cut_due(self) -> bool:
+        """Say whether it is time for a batch: `report` is also called in between, to send again."""
         interval = self.intervals.report_seconds
         if len(self._spool) >= BACKLOG_BATCHES:
             interval = max(interval, BACKLOG_SECONDS)
-        # Half an interval of slack: being called a moment early is no reason to wait for the next call.
-        self._next_cut = time.monotonic() + interval - min(0.5, self.intervals.report_seconds / 2)
+        # Being called a moment early is no reason to wait for the next call.
+        return time.monotonic() - self._last_cut >= interval - min(0.5, interval / 2)
+
+    def _cut(self, *, is_last: bool = False) -> None:
+        """Write what is pending to the spool as a batch with its final name."""
+        self._last_cut = time.monotonic()
         if is_last:
             self._ledger.hold_seconds = 0.0  # nobody is left to wait for twins
         batch = self._batcher.cut(spooled_batches=len(self._spool), lost_samples=self._spool.lost_samples)

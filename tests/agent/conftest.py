@@ -141,4 +141,6 @@ def state(tmp_path):
 @pytest.fixture
 def identity(panel):
     """An agent that has joined `panel`."""
-    return Identity(panel_url=panel.url, agent_token="fda_abcdefgh_secret", server_id=7, server_name="box")
+    return Identity(
+        panel.url, "fda_abcdefgh_secret", 7, "box", sample_interval_seconds=1.0, report_interval_seconds=1.0
+    )

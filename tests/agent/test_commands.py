@@ -59,7 +59,9 @@ def test_a_machine_joins_once_unless_told_otherwise(run, panel, capsys):
     assert list(run.state.spool_path.glob("*.batch")) == []
 
 
-@pytest.mark.parametrize("url", ["panel.test", "ftp://panel.test", "https://", "https://me:secret@panel.test", "https://panel.test/?a=1"])
+@pytest.mark.parametrize(
+    "url", ["panel.test", "ftp://panel.test", "https://", "https://me:secret@panel.test", "https://panel.test/?a=1"]
+)
 def test_addresses_that_are_none_are_said_in_words(run, url, capsys):
     assert run("join", "--panel", url, "--token", TOKEN) == 1
     assert "address" in capsys.readouterr().err

@@ -149,7 +149,12 @@ def test_other_text_is_no_address(text):
 @pytest.mark.parametrize(
     ("line", "code", "bus", "message"),
     [
-        ("NVRM: Xid (PCI:0000:03:00): 79, GPU has fallen off the bus", 79, "0000:03:00.0", "GPU has fallen off the bus"),
+        (
+            "NVRM: Xid (PCI:0000:03:00): 79, GPU has fallen off the bus",
+            79,
+            "0000:03:00.0",
+            "GPU has fallen off the bus",
+        ),
         (
             "NVRM: Xid (PCI:0000:9b:00): 119, pid=4242, name=nvidia-smi, Timeout after 6s of waiting for RPC response",
             119,

@@ -30,7 +30,7 @@ def agent(host, state, identity, monkeypatch):
 
 
 def cut_and_send(agent):
-    agent._next_cut = 0.0
+    agent._last_cut = float("-inf")
     agent._reporter._next_attempt = 0.0
     agent.report()
 
@@ -125,12 +125,26 @@ def test_facts_that_went_down_with_a_refused_batch_are_sent_again(host, agent, p
     assert panel.reports[0].lost_samples == 1
 
 
-def test_while_much_waits_batches_are_cut_larger(host, agent, panel, monkeypatch):
+def test_while_much_waits_batches_are_cut_larger(host, agent, panel):
     made = agent()
+    made._cut()
+    made._last_cut -= 1.0
+    assert made._is_cut_due()
     for seq in range(runtime_module.BACKLOG_BATCHES):
         made._spool.append("11111111-1111-4111-8111-111111111111", seq + 1, 1, b"")
-    made._cut()
-    assert made._next_cut - runtime_module.time.monotonic() == pytest.approx(30, abs=1)
+    assert not made._is_cut_due()
+    made._last_cut -= 29.0
+    assert made._is_cut_due()
+
+
+def test_a_shorter_interval_holds_for_the_batch_that_is_next(host, agent, panel):
+    made = agent()
+    panel.report_interval_seconds = 60.0
+    made.report()
+    assert not made._is_cut_due()
+    made.intervals.follow_answer(wire.ReportAnswer(1, 1, 1.0, 1.0, 1))
+    made._last_cut -= 1.0
+    assert made._is_cut_due()
 
 
 def test_assignments_are_followed(host, agent, panel):

@@ -140,7 +140,7 @@ def test_a_batch_that_cannot_be_read_is_counted_and_holds_nothing_up(open_spool)
     spool = open_spool()
     spool.append(BOOT, 1, 8, b"damaged")
     spool.append(BOOT, 2, 8, b"good")
-    sorted(open_spool.folder.glob("*.batch"))[0].write_bytes(b"")
+    min(open_spool.folder.glob("*.batch")).write_bytes(b"")
     assert spool.oldest()[1] == b"good"
     assert spool.lost_samples == 8
 

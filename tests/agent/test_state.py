@@ -105,9 +105,7 @@ def test_the_template_is_a_policy_of_the_defaults(state):
 
 
 def test_what_the_template_shows_are_the_defaults(state):
-    shown = "\n".join(
-        line.removeprefix("# ") for line in state.policy_path.read_text().splitlines() if " = " in line
-    )
+    shown = "\n".join(line.removeprefix("# ") for line in state.policy_path.read_text().splitlines() if " = " in line)
     state.policy_path.write_text(shown)
     assert load_policy(state.policy_path) == Policy()
     assert {line.split(" = ")[0] for line in shown.splitlines()} == set(Policy.__struct_fields__)
@@ -121,9 +119,15 @@ def test_a_policy_that_is_there_is_not_overwritten(state):
 
 @pytest.mark.parametrize(
     "text",
-    ["spool_hours = -1", "spool_megabytes = 'many'", "alow_pcie_throughput = false", "= 3", "minimum_sample_interval_seconds = 0"],
+    [
+        "spool_hours = -1",
+        "spool_megabytes = 'many'",
+        "alow_pcie_throughput = false",
+        "= 3",
+        "minimum_sample_interval_seconds = 0",
+    ],
 )
 def test_a_policy_with_a_mistake_is_an_error_not_a_default(state, text):
     state.policy_path.write_text(text)
-    with pytest.raises(PolicyError, match="policy.toml"):
+    with pytest.raises(PolicyError, match=r"policy\.toml"):
         load_policy(state.policy_path)
