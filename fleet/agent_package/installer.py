@@ -71,18 +71,10 @@ def mirror_url(mirror: str) -> str:
     return address
 
 
-def join_command(*, url: str, token: str, mirror: str = "") -> str:
-    """Return one line for a shell: fetch the installer from the panel, check its SHA-256, run it with the token.
-
-    Works with curl, wget or Python alone.
-    mirror: a name of FLEETDECK_PACKAGE_MIRRORS or an index address. Raises InvalidInput for one that is neither.
-    """
+def _run_line(*, url: str, variables: str = "", options: str = "") -> str:
+    """Return one line for a shell that fetches the installer, checks its SHA-256 and runs it; curl, wget or Python do."""
     script = installer(url=url)
     address = shlex.quote(f"{url}/agent/{NAME}")
-    variables = f"FLEETDECK_JOIN_TOKEN={shlex.quote(token)}"
-    index = mirror_url(mirror)
-    if index:
-        variables += f" FLEETDECK_MIRROR={shlex.quote(index)}"
     fetch = (
         f'if command -v curl >/dev/null; then curl -fsSL -o "$f" {address}; '
         f'elif command -v wget >/dev/null; then wget -qO "$f" {address}; '
@@ -90,4 +82,23 @@ def join_command(*, url: str, token: str, mirror: str = "") -> str:
         f'{address} "$f"; fi'
     )
     check = f'echo "{script.sha256}  $f" | sha256sum -c - >/dev/null'
-    return f"""(f=$(mktemp); trap 'rm -f "$f"' EXIT; {{ {fetch}; }} && {check} && {variables} sh "$f")"""
+    return f"""(f=$(mktemp); trap 'rm -f "$f"' EXIT; {{ {fetch}; }} && {check} && {variables}sh "$f"{options})"""
+
+
+def join_command(*, url: str, token: str, mirror: str = "", is_detached: bool = False) -> str:
+    """Return one line for a shell: fetch the installer from the panel, check its SHA-256, run it with the token.
+
+    Works with curl, wget or Python alone.
+    mirror: a name of FLEETDECK_PACKAGE_MIRRORS or an index address. Raises InvalidInput for one that is neither.
+    is_detached: run the agent in the background even where systemd runs (containers that only look like machines).
+    """
+    variables = f"FLEETDECK_JOIN_TOKEN={shlex.quote(token)}"
+    index = mirror_url(mirror)
+    if index:
+        variables += f" FLEETDECK_MIRROR={shlex.quote(index)}"
+    return _run_line(url=url, variables=f"{variables} ", options=" --detached" if is_detached else "")
+
+
+def uninstall_command(*, url: str) -> str:
+    """Return one line for a shell that takes the agent off a machine and says goodbye to the panel."""
+    return _run_line(url=url, options=" --uninstall")
