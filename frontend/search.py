@@ -43,7 +43,7 @@ PAGES: Final = (
     Target(
         "join",
         "terminal",
-        gettext_lazy("Join a machine"),
+        gettext_lazy("Add a server"),
         "join add server machine agent install 接入",
         Capability.JOIN_TOKENS_MANAGE,
     ),

@@ -32,7 +32,7 @@ def reason_words(reason: str) -> str:
     if not reason:
         return ""
     if reason.startswith("driver_") and (state := reason.removeprefix("driver_")) in DriverState.values:
-        return str(DriverState(state).label)
+        return _("the driver has not answered yet") if state == DriverState.UNKNOWN else str(DriverState(state).label)
     words = STATE_REASONS.get(reason) or MISSING_REASONS.get(reason)
     return str(words) if words is not None else reason
 

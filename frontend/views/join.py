@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from fleet.agent_package.installer import join_command, mirror_url, panel_url
+from fleet.agent_package.installer import join_command, mirror_url, panel_url, uninstall_command
 from fleet.models import JoinToken, Server
 from fleet.selectors import join_live, join_token_list
 from fleet.services.joining import join_token_create, join_token_revoke
@@ -40,7 +40,7 @@ COMMON_PROVIDERS: Final = (
 
 
 def join_context(request: PageRequest, *, form: JoinForm | None = None) -> dict[str, Any]:
-    """Return what join/form.html needs; also for the empty Fleet and Overview."""
+    """Return what join/form.html needs."""
     known = Server.objects.exclude(provider="").values_list("provider", flat=True).distinct().order_by("provider")[:50]
     url = panel_url(request)
     return {
@@ -57,9 +57,10 @@ def _open_tokens() -> list[JoinToken]:
 
 
 def _form(request: PageRequest, *, form: JoinForm | None = None) -> HttpResponse:
-    context = join_context(request, form=form) | {"title": _("Join a machine"), "nav": "fleet"}
+    context = join_context(request, form=form) | {"title": _("Add a server"), "nav": "fleet"}
     status = 400 if form is not None else 200
     if request.headers.get("HX-Request"):
+        context["join_form"].fields["name"].widget.attrs["autofocus"] = True
         # htmx swaps successful answers only; a form with its errors is one
         return render(request, "join/form.html", context)
     consequences = [_("The line that carries it will be refused."), _("Machines that have joined are not concerned.")]
@@ -67,13 +68,9 @@ def _form(request: PageRequest, *, form: JoinForm | None = None) -> HttpResponse
     return render(request, "join/page.html", context, status=status)
 
 
-def _uninstall(url: str) -> str:
-    return f"curl -fsSL {url}/agent/install.sh | sh -s -- --uninstall"
-
-
 def _command(url: str, token: str, form: JoinForm) -> str:
-    line = join_command(url=url, token=token, mirror=form.cleaned_data["mirror"])
-    return f"{line} --detached" if form.cleaned_data["way"] == "container" else line
+    given = form.cleaned_data
+    return join_command(url=url, token=token, mirror=given["mirror"], is_detached=given["way"] == "container")
 
 
 @never_cache
@@ -99,7 +96,7 @@ def join(request: PageRequest) -> HttpResponse:
         "title": _("Join %(name)s") % {"name": made.row.name},
         "nav": "fleet",
         "command": _command(url, made.token, form),
-        "uninstall": _uninstall(url),
+        "uninstall": uninstall_command(url=url),
         "way": given["way"],
         "is_local_address": join_context(request)["is_local_address"],
         "panel_address": url,

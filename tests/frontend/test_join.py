@@ -1,6 +1,8 @@
 """Letting a machine join: the form, the line, the ticks."""
 
+import html
 import re
+import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -94,7 +96,7 @@ def test_a_token_that_is_over_says_so_and_nothing_more_is_asked():
 
 
 def made_line(page):
-    return re.search(r'id="join-command" data-copy-text>(.*?)</pre>', page, re.DOTALL)[1]
+    return html.unescape(re.search(r'id="join-command" data-copy-text>(.*?)</pre>', page, re.DOTALL)[1])
 
 
 def test_the_form_gives_one_line_with_a_token_that_a_machine_can_use(browser):
@@ -107,6 +109,7 @@ def test_the_form_gives_one_line_with_a_token_that_a_machine_can_use(browser):
     server = Server.objects.get(name="gpu-node-09")
     assert (server.provider, server.region) == ("AutoDL", "beijing-3")
     assert "--uninstall" in page
+    assert subprocess.run(["sh", "-n", "-c", made_line(page)], check=False).returncode == 0
 
 
 def test_the_line_is_shown_once(browser):
@@ -126,7 +129,8 @@ def test_a_container_runs_the_agent_detached_and_a_mirror_goes_into_the_line(bro
         .content.decode()
     )
     line = made_line(page)
-    assert line.endswith("--detached")
+    assert 'sh "$f" --detached' in line
+    assert subprocess.run(["sh", "-n", "-c", line], check=False).returncode == 0
     assert "FLEETDECK_MIRROR=https://mirror.example/simple" in line
 
 

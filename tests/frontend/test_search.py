@@ -37,7 +37,7 @@ def test_pages_are_offered_when_nothing_is_typed_and_only_those_that_open():
     assert labels("", role="viewer") == [
         str(page.label) for page in PAGES if page.url_name not in {"join", "settings-users"}
     ]
-    assert "Join a machine" in labels("接入", role="operator")
+    assert "Add a server" in labels("接入", role="operator")
 
 
 def test_every_page_that_is_offered_opens(ada):
