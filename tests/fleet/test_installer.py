@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.agent_package import wheel as packaging
-from fleet.agent_package.installer import MINIMUM_PYTHON_MINOR, installer, join_command, mirror_url
+from fleet.agent_package.installer import MINIMUM_PYTHON_MINOR, installer, join_command, mirror_url, uninstall_command
 from panel.core.errors import InvalidInput
 from tests.fleet.factories import NOON, OPERATOR, Machine, joined
 
@@ -199,3 +199,16 @@ def test_a_machine_can_ask_how_far_its_join_has_come(client):
 def test_an_agents_token_shows_no_join(client):
     _agent, token = joined()
     assert client.get("/api/agent/v1/join/status/", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+
+def test_leaving_is_one_line_too():
+    command = uninstall_command(url=URL)
+    assert "\n" not in command
+    assert command.endswith('sh "$f" --uninstall)')
+    assert "TOKEN" not in command
+    assert subprocess.run(["sh", "-n", "-c", command], capture_output=True, check=False).returncode == 0
+
+
+def test_a_container_can_be_told_to_run_the_agent_detached():
+    command = join_command(url=URL, token="t", is_detached=True)
+    assert command.endswith('sh "$f" --detached)')
