@@ -96,7 +96,12 @@ class ExternalError(FleetdeckError):
     code = "external_error"
 
     def __init__(
-        self, message: str, *, code: str | None = None, permanent: bool = False, retry_after_seconds: float | None = None
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        permanent: bool = False,
+        retry_after_seconds: float | None = None,
     ) -> None:
         super().__init__(message, code=code)
         self.permanent = permanent

@@ -22,7 +22,9 @@ class Event(models.Model):
     data = models.JSONField(default=dict)
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=models.Q(severity__in=Severity.values), name="event_severity_known")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(severity__in=Severity.values), name="event_severity_known")
+        ]
         indexes = [
             models.Index(fields=["subject_kind", "subject_id", "-at"], name="event_by_subject"),
             models.Index(fields=["server_id", "-at"], name="event_by_server"),
