@@ -100,25 +100,25 @@ def test_a_mismatch_keeps_known_cards_listed_as_unknown_and_says_what_to_do(rig,
     settled(story, 1)
 
 
-@pytest.mark.parametrize(
-    ("code", "state"),
-    [(9, "not_loaded"), (18, "version_mismatch"), (4, "no_permission"), (999, "error")],
-    ids=["not-loaded", "mismatch", "no-permission", "unknown-error"],
-)
-def test_a_driver_that_does_not_start_is_a_state_with_a_sentence(rig, host, code, state):
+def test_a_driver_that_does_not_start_is_a_state_with_a_sentence_until_it_does(rig, host):
     host.add_card(H200)
-    host.fail_init(code)
+    host.unload()
     story = rig()
-    server = story.until(story.server, lambda server: server["driver_state"] == state)
-    assert server["driver_detail"]
-    assert story.gpus() == []
+    for code, state in ((9, "not_loaded"), (4, "no_permission"), (999, "error")):
+        host.fail_init(code)
+        server = story.until(story.server, lambda server, state=state: server["driver_state"] == state)
+        assert server["driver_detail"]
+        assert server["driver_advice"]["next_step"]
+        assert story.gpus() == []
+    host.recover()
+    settled(story, 1)
 
 
 def test_a_machine_without_the_library_is_a_state_with_the_next_step(tell, tmp_path):
     story = tell(FLEETDECK_NVML_LIBRARY=str(tmp_path / "not-here.so"))
     server = story.until(story.server, lambda server: server["driver_state"] == "no_library")
     assert "install the driver" in server["driver_detail"]
-    assert server["state"] in {"ready", "degraded"}
+    assert server["agent"]["last_seen_at"]
 
 
 def test_a_driver_without_cards_is_a_state(rig):
