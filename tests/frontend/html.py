@@ -118,7 +118,8 @@ class Page(HTMLParser):
             yield from (
                 f"inline {name}: {element}" for name in element.attributes if name == "style" or name.startswith("on")
             )
-            if element.tag == "style" or (element.tag == "script" and not element.get("src")):
+            is_data = element.get("type") == "application/json"  # read by scripts, never run
+            if element.tag == "style" or (element.tag == "script" and not element.get("src") and not is_data):
                 yield f"inline {element.tag}"
             for name in ("src", "href"):
                 value = element.get(name) or ""
