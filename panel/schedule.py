@@ -19,5 +19,6 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),
     "store forget": every(HOUR, "monitoring.tasks.store_forget"),
     "partitions": every(30 * MINUTE, "monitoring.tasks.partitions_make"),
+    "ended sessions and tokens": every(6 * HOUR, "panel.accounts.tasks.clean", expires=HOUR),
     "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),
 }
