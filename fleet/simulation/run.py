@@ -13,6 +13,7 @@ from fleet.simulation.nvml import build_library
 from fleet.simulation.panel import PanelClient
 from fleet.simulation.plan import ServerPlan, fleet_plan
 from fleet.simulation.server import SimulatedServer
+from fleet.simulation.workloads import Workloads
 
 TICK_SECONDS: Final = 1.0
 LONGEST_STEP_SECONDS: Final = 5.0
@@ -42,9 +43,11 @@ class DemoFleet:
         self.directories = {plan.name: options.directory / "servers" / plan.name for plan in self.plans}
         for directory in self.directories.values():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.workloads = Workloads(options.directory / "workloads")
         now = time.time()
         self.servers = [
-            SimulatedServer(plan, self.directories[plan.name], seed=options.seed, now=now) for plan in self.plans
+            SimulatedServer(plan, self.directories[plan.name], seed=options.seed, now=now, pid_of=self.workloads.start)
+            for plan in self.plans
         ]
 
     async def run(self) -> None:
@@ -67,6 +70,7 @@ class DemoFleet:
             results = await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.gather(*(agent.stop() for agent in agents))
             await panel.close()
+            self.workloads.stop()
         failed = [result for result in results if isinstance(result, Exception)]
         if failed:
             raise failed[0]

@@ -1,6 +1,8 @@
 """One simulated server: its file, its cards and their work, moved on second by second."""
 
+import itertools
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,10 +16,11 @@ from fleet.simulation.physics import CardModel
 from fleet.simulation.plan import CardPlan, InstancePlan, LoadKind, ServerPlan
 
 MIB: Final = 1 << 20
-FIRST_PID: Final = 4_100_000  # hardly ever reached, so that no process of this machine is taken for a simulated one
+FIRST_PID: Final = 4_100_000  # hardly ever reached: without workloads, no process of this machine is meant
 WARM_UP_SECONDS: Final = 240
 WARM_UP_STEP: Final = 4.0
 MIG_SLICES: Final = 7
+PidOf = Callable[[str], int]
 
 
 @dataclass(slots=True)
@@ -42,20 +45,27 @@ class CardRunner:
     """A card, what it does and what happens to it."""
 
     def __init__(
-        self, card: Card, plan: CardPlan, rng: np.random.Generator, *, pid: int, utc_offset_hours: float, now: float
+        self,
+        card: Card,
+        plan: CardPlan,
+        rng: np.random.Generator,
+        *,
+        pid_of: PidOf,
+        utc_offset_hours: float,
+        now: float,
     ) -> None:
         self.card = card
         self.plan = plan
-        self.pid = pid
+        self.pid = pid_of(plan.process) if plan.process else 0
         self.load = make_load(plan.load, rng, job=plan.job, utc_offset_hours=utc_offset_hours)
         self.model = CardModel(card, plan.profile, rng, cooling=plan.cooling, ambient=float(rng.uniform(-2, 3)))
         self.falling = (
             FallingCard(card, rng, every_seconds=plan.lost_every_seconds, now=now) if plan.lost_every_seconds else None
         )
         card.update(plan.readings)
-        self.instances = self._divide(rng, utc_offset_hours) if plan.instances else []
+        self.instances = self._divide(rng, utc_offset_hours, pid_of) if plan.instances else []
 
-    def _divide(self, rng: np.random.Generator, utc_offset_hours: float) -> list[InstanceRunner]:
+    def _divide(self, rng: np.random.Generator, utc_offset_hours: float, pid_of: PidOf) -> list[InstanceRunner]:
         instances = self.card.divide(
             {
                 "profile": plan.profile,
@@ -67,9 +77,12 @@ class CardRunner:
         )
         return [
             InstanceRunner(
-                instance, plan, make_load(plan.load, rng, utc_offset_hours=utc_offset_hours), self.pid + number
+                instance=instance,
+                plan=plan,
+                load=make_load(plan.load, rng, utc_offset_hours=utc_offset_hours),
+                pid=pid_of(plan.process) if plan.process else 0,
             )
-            for number, (instance, plan) in enumerate(zip(instances, self.plan.instances, strict=True), start=1)
+            for instance, plan in zip(instances, self.plan.instances, strict=True)
         ]
 
     def step(self, now: float, seconds: float) -> None:
@@ -98,10 +111,16 @@ class CardRunner:
 
 
 class SimulatedServer:
-    """A server of a plan. The same seed, plan and clock give the same readings."""
+    """A server of a plan. The same seed, plan and clock give the same readings.
 
-    def __init__(self, plan: ServerPlan, directory: Path, *, seed: int, now: float) -> None:
+    pid_of: program → the pid that stands for it; by default numbers that nobody has.
+    """
+
+    def __init__(
+        self, plan: ServerPlan, directory: Path, *, seed: int, now: float, pid_of: PidOf | None = None
+    ) -> None:
         self.plan = plan
+        self._pid_of = pid_of or numbered()
         self.host = SimulatedHost.create(
             directory / f"{plan.name}.nvml",
             driver_version=plan.driver_version,
@@ -119,7 +138,7 @@ class SimulatedServer:
             self.host.add_card(plan.profile),
             plan,
             np.random.default_rng([seed, name, number]),
-            pid=FIRST_PID + name % 900 * 100 + number * 10,
+            pid_of=self._pid_of,
             utc_offset_hours=self.plan.utc_offset_hours,
             now=now,
         )
@@ -129,6 +148,12 @@ class SimulatedServer:
         with self.host.edit():
             for runner in self.runners:
                 runner.step(now, seconds)
+
+
+def numbered() -> PidOf:
+    """Return a source of pids that no process has."""
+    numbers = itertools.count(FIRST_PID)
+    return lambda _name: next(numbers)
 
 
 def make_load(kind: LoadKind, rng: np.random.Generator, *, job: int = 0, utc_offset_hours: float = 0.0) -> Load:

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -33,26 +34,24 @@ def build_library(directory: Path, *, legacy: bool = False) -> Path:
     """
     flags = (*FLAGS, f"-Wl,--version-script={SOURCE / 'legacy.map'}") if legacy else FLAGS
     target = directory / f"{_fingerprint()}{'-legacy' if legacy else ''}" / NAME
-    if target.exists():
-        return target
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise SimulationError("The simulated NVML needs a C compiler: install gcc and libc6-dev.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as aside:
-        built = Path(aside) / NAME
-        _compile(compiler, flags, built)
-        built.replace(target)  # atomic: another process may have been first
+    if not target.exists():
+        compile_c(sorted(SOURCE.glob("*.c")), target, *flags, "-lpthread")
     return target
 
 
-def _compile(compiler: str, flags: tuple[str, ...], target: Path) -> None:
-    sources = sorted(str(path) for path in SOURCE.glob("*.c"))
-    run = subprocess.run(
-        [compiler, *flags, "-o", str(target), *sources, "-lpthread"], capture_output=True, text=True, check=False
-    )
-    if run.returncode != 0:
-        raise SimulationError(f"{compiler} could not build the simulated NVML: {run.stderr.strip()[-2000:]}")
+def compile_c(sources: Iterable[Path], target: Path, *flags: str) -> None:
+    """Compile and link C files into `target`, which is whole or not there. Raises SimulationError."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        raise SimulationError("The simulated fleet needs a C compiler: install gcc and libc6-dev.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as aside:
+        built = Path(aside) / target.name
+        command = [compiler, "-o", str(built), *map(str, sources), *flags]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            raise SimulationError(f"{compiler} could not build {target.name}: {run.stderr.strip()[-2000:]}")
+        built.replace(target)  # atomic: another process may have been first
 
 
 def _fingerprint() -> str:
