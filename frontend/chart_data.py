@@ -121,9 +121,9 @@ def _present(data: DrawnChoice, lines: Sequence[DrawnLine], newest: int) -> str:
     # A line that ended earlier (a card that is gone) says nothing of the present.
     recent = [(line, line.mean[max(0, newest - _NOW_BUCKETS) : newest + 1]) for line in lines]
     values = [(line, float(some[~np.isnan(some)][-1])) for line, some in recent if not np.isnan(some).all()]
-    if len(values) == 1:
+    if len(data.lines) == 1:
         return _("%(when)s %(value)s.") % {"when": when, "value": _figure(data, values[0][1])}
-    if len(data.choice.lines) > 1 and not data.choice.adds_up:
+    if len(values) == 1 or (len(data.choice.lines) > 1 and not data.choice.adds_up):
         each = ", ".join(f"{line.label} {_figure(data, value)}" for line, value in values[:4])
         return _("%(when)s %(values)s.") % {"when": when, "values": each}
     return _together(data, values, when)

@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
-from django.http import HttpRequest, JsonResponse
+from django.http import JsonResponse
 
+from frontend.access import PageRequest, page
 from monitoring.live.topics import resolve
+from panel.accounts.capabilities import Capability
 from panel.accounts.models import User
 from panel.core.clock import now
 from panel.core.errors import NotFound
@@ -24,10 +26,9 @@ def _frame(user: User, name: str, at: str) -> dict[str, Any] | None:
     return {"type": "snapshot", "topic": name, "seq": 0, "at": at, "data": data}
 
 
-def snapshots(request: HttpRequest) -> JsonResponse:
-    """Answer the snapshots of the topics asked for; 401 to a stranger, who is a script here and no person to redirect."""
-    if not isinstance(request.user, User):
-        return JsonResponse({"frames": []}, status=401)
+@page(Capability.FLEET_VIEW)
+def snapshots(request: PageRequest) -> JsonResponse:
+    """Answer the snapshots of the topics asked for, each authorised as on the socket."""
     at = now().isoformat()
     names = list(dict.fromkeys(request.GET.getlist("topic")))[:MOST_TOPICS]
     frames = [frame for name in names if (frame := _frame(request.user, name, at)) is not None]

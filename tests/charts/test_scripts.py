@@ -35,6 +35,17 @@ def run_tests(files: list[Path], cwd: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def parse_all(files: list[Path]) -> None:
+    """Let Node parse each file as a module, in one process."""
+    program = """
+        const vm = require("node:vm"), fs = require("node:fs");
+        for (const file of process.argv.slice(1)) new vm.SourceTextModule(fs.readFileSync(file, "utf8"), { identifier: file });
+    """
+    command = [node(), "--no-warnings", "--experimental-vm-modules", "-e", program, *map(str, files)]
+    parsed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert parsed.returncode == 0, parsed.stderr
+
+
 def loaded(path: Path, seen: set[Path]) -> set[Path]:
     """The script and everything that it imports at once."""
     if path not in seen:
@@ -57,9 +68,7 @@ def test_the_scripts_that_browsers_get_pass_them_too(tmp_path: Path) -> None:
     shutil.copy(STATIC / "js" / "package.json", tmp_path / "frontend" / "static" / "js")
     copied = shutil.copytree(HERE, tmp_path / "tests" / "charts", ignore=shutil.ignore_patterns("__pycache__", "*.py"))
     run_tests(sorted(copied.glob("*.test.mjs")), tmp_path)
-    for path in sorted((tmp_path / "frontend" / "static" / "js").rglob("*.js")):
-        parsed = subprocess.run([node(), "--check", str(path)], capture_output=True, text=True, timeout=30, check=False)
-        assert parsed.returncode == 0, parsed.stderr
+    parse_all(sorted((tmp_path / "frontend" / "static" / "js").rglob("*.js")))
 
 
 def test_only_comments_and_indentation_are_left_out() -> None:

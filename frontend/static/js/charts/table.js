@@ -71,6 +71,9 @@ export class TableTwin {
     const { chart } = this;
     const table = document.createElement("table");
     table.className = "table compact";
+    const caption = table.createCaption();
+    caption.className = "visually-hidden";
+    caption.textContent = chart.choice.label;
     const head = table.createTHead().insertRow();
     head.append(header(gettext("Time")), ...chart.choice.lines.map((line) => header(line.label, "num")));
     const body = table.createTBody();
