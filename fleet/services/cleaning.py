@@ -1,5 +1,6 @@
 """What a stranger's machine sends, made fit for the database: no NUL, no overlong text, no numbers that overflow."""
 
+import ipaddress
 import math
 from typing import Any, Final
 
@@ -10,6 +11,14 @@ _CONTROLS: Final = dict.fromkeys([*range(32), 127])
 def clean_text(value: str, limit: int) -> str:
     """Return the text without control characters, cut to `limit` characters."""
     return value.translate(_CONTROLS)[:limit].strip()
+
+
+def clean_address(address: str | None) -> str | None:
+    """Return the IP address, None for what is none (a Unix socket has no address)."""
+    try:
+        return str(ipaddress.ip_address(address or ""))
+    except ValueError:
+        return None
 
 
 def clean_integer(value: int | None) -> int | None:

@@ -13,7 +13,7 @@ from fleet.agent import wire
 from fleet.enums import DriverState, ServerState
 from fleet.models import Agent, AgentStream, Gpu, JoinToken, Server
 from fleet.services.bulk import rows_update
-from fleet.services.cleaning import clean_json, clean_text
+from fleet.services.cleaning import clean_address, clean_json, clean_text
 from fleet.services.faults import faults_record
 from fleet.services.inventory_gpus import FACT_FIELDS, SEEN_FIELDS, GpuMerge, merge_gpus
 from fleet.services.judging import open_faults, server_judge, whole_cards
@@ -113,7 +113,7 @@ def _apply_agent(agent: Agent, report: wire.Report, arrival: _Arrival) -> None:
     agent.version = clean_text(report.agent_version, 32)
     agent.capabilities = [clean_text(name, 32) for name in report.capabilities[:64]]
     agent.last_seen_at = max(agent.last_seen_at or arrival.at, arrival.at)
-    agent.last_address = arrival.address
+    agent.last_address = clean_address(arrival.address)
     agent.clock_skew_seconds = arrival.clock_skew_seconds
     rows_update([agent], _AGENT_FIELDS)
 

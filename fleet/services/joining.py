@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from fleet.agent import wire
 from fleet.enums import ServerState
 from fleet.models import Agent, JoinToken, Server
-from fleet.services.cleaning import clean_text
+from fleet.services.cleaning import clean_address, clean_text
 from fleet.services.telling import tell_join, tell_server
 from fleet.services.transitions import server_transition
 from panel.accounts.audit import Actor, audit
@@ -164,7 +164,7 @@ def _agent_for(server: Server, request: wire.JoinRequest, address: str | None) -
     agent.token_prefix, agent.token_hash = issued.prefix, issued.token_hash
     agent.version = clean_text(request.agent_version, 32)
     agent.capabilities = [clean_text(name, 32) for name in request.capabilities[:64]]
-    agent.joined_at, agent.revoked_at, agent.last_address = now(), None, address
+    agent.joined_at, agent.revoked_at, agent.last_address = now(), None, clean_address(address)
     agent.last_seen_at = agent.clock_skew_seconds = None
     agent.save()
     return agent, issued.token
@@ -188,7 +188,7 @@ def server_join(*, request: wire.JoinRequest, address: str | None) -> wire.JoinA
         server = _server_for(row, address=address)
         agent, token = _agent_for(server, request, address)
         server.agent = agent
-        row.server, row.used_at, row.used_from = server, agent.joined_at, address
+        row.server, row.used_at, row.used_from = server, agent.joined_at, agent.last_address
         row.save(update_fields=["server", "used_at", "used_from"])
         event_write(
             kind="server.joined",

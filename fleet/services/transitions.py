@@ -1,8 +1,9 @@
 """The only place that assigns a state: checks the table, compares and swaps on `version`, writes the event."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.utils.translation import gettext as _
@@ -15,6 +16,10 @@ from panel.accounts.audit import Actor
 from panel.core.enums import Severity
 from panel.core.errors import Conflict, Stale
 from panel.core.events import event_write
+from panel.core.models import Event
+
+# Past this many in an hour, a server's cards get one event a report.
+GPU_EVENTS_PER_HOUR: Final = 500
 
 _STATE_FIELDS: Final = ("state", "state_reason", "state_changed_at")
 _SERVER_SEVERITY: Final = {
@@ -109,6 +114,9 @@ def gpus_transition(
     _store([change.gpu for change in changes])
     if is_quiet:
         return
+    if _is_flood(moved, at):
+        _write_summary(moved, server_name, actor)
+        return
     for gpu, before in moved:
         event_write(
             kind="gpu.state_changed",
@@ -126,6 +134,29 @@ def gpus_transition(
                 "by": actor.name,
             },
         )
+
+
+def _is_flood(moved: Sequence[tuple[Gpu, GpuState]], at: datetime) -> bool:
+    """Say whether a server's cards change so often that an event each would only fill the table: it may be lying."""
+    if not moved:
+        return False
+    recent = Event.objects.filter(
+        server_id=moved[0][0].server_id, kind="gpu.state_changed", at__gt=at - timedelta(hours=1)
+    )
+    return recent.count() + len(moved) > GPU_EVENTS_PER_HOUR
+
+
+def _write_summary(moved: Sequence[tuple[Gpu, GpuState]], server_name: str, actor: Actor) -> None:
+    states = Counter(str(gpu.state) for gpu, _before in moved)
+    event_write(
+        kind="gpu.states_changed",
+        severity=max((_GPU_SEVERITY[GpuState(gpu.state)] for gpu, _before in moved), key=list(Severity).index),
+        subject_kind="server",
+        subject_id=moved[0][0].server_id,
+        subject_name=server_name,
+        server_id=moved[0][0].server_id,
+        data={"count": len(moved), "states": dict(states), "by": actor.name},
+    )
 
 
 def gpu_title(gpu: Gpu, server_name: str) -> str:

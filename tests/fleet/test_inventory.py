@@ -12,6 +12,7 @@ from fleet.enums import ServerState
 from fleet.models import AgentStream, Gpu, Server
 from fleet.services.inventory import inventory_apply
 from fleet.services.servers import server_end, server_maintenance_set
+from panel.core.clock import now
 from panel.core.errors import InvalidInput, NotAuthenticated
 from panel.core.models import Event
 from tests.fleet.factories import GIB, NOON, OPERATOR, Machine, card, card_uuid, facts, joined, sample, xid
@@ -282,6 +283,28 @@ def test_hostile_text_and_numbers_are_stored_without_harm(machine):
     assert machine.gpu(3).processes[0]["name"] == "<script>=1+1"
     assert server.gpus.count() == 3
     assert not server.faults.exists()
+
+
+def test_a_server_whose_cards_flicker_fills_no_table_with_events(machine, monkeypatch):
+    monkeypatch.setattr("fleet.services.transitions.GPU_EVENTS_PER_HOUR", 20)
+    at = now()
+    machine.send(at=at)
+    for step in range(1, 7):
+        state = "lost" if step % 2 else "ok"
+        machine.send(at=at + timedelta(seconds=step), gpus=[card(number, state=state) for number in range(8)])
+    assert Event.objects.filter(kind="gpu.state_changed").count() == 16
+    summaries = Event.objects.filter(kind="gpu.states_changed").order_by("id")
+    assert [(event.data["count"], event.severity) for event in summaries] == [
+        (8, "critical" if step % 2 else "info") for step in range(3, 7)
+    ]
+
+
+def test_an_address_that_is_none_is_not_kept(machine):
+    inventory_apply(
+        agent_id=machine.agent.pk, report=machine.report(), received_at=NOON, clock_skew_seconds=None, address="unix:"
+    )
+    machine.agent.refresh_from_db()
+    assert (machine.agent.last_seen_at, machine.agent.last_address) == (NOON, None)
 
 
 def statements(captured):

@@ -126,9 +126,16 @@ def test_a_body_over_the_bound_is_a_413(client):
 
 def test_joins_are_limited_by_address(client):
     with time_machine.travel(datetime(2026, 3, 10, 12, 0, 10, tzinfo=UTC), tick=False):
-        codes = [post_join(client, "fdj_abcdefgh_" + "x" * 43).status_code for _ in range(21)]
-        assert codes == [401] * 20 + [429]
+        codes = [post_join(client, "fdj_abcdefgh_" + "x" * 43).status_code for _ in range(61)]
+        assert codes == [401] * 60 + [429]
         assert post_join(client, "x").headers["Retry-After"] == "50"
+
+
+def test_a_rack_of_machines_may_join_at_once_from_one_address(client):
+    with time_machine.travel(datetime(2026, 3, 10, 12, 0, 10, tzinfo=UTC), tick=False):
+        for number in range(65):
+            made = join_token_create(name=f"rack-{number}", actor=OPERATOR)
+            assert post_join(client, made.token).status_code == 201
 
 
 def test_other_methods_are_refused_and_named(client):
