@@ -7,6 +7,7 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -174,16 +175,16 @@ def _whole(value: bytes | None) -> int | None:
 
 def _newest(report: body.QuickReport) -> tuple[float, float] | None:
     """Return wall and monotonic time of the newest sample, by the monotonic clock."""
-    lasts = [gpu.samples[-1] for gpu in report.gpus if gpu.samples]
+    lasts: list[body.Timed] = [gpu.samples[-1] for gpu in report.gpus if gpu.samples]
     if report.host_samples:
         lasts.append(report.host_samples[-1])
     if not lasts:
         return None
-    newest = max(lasts, key=lambda row: row[1] or 0.0)
-    return newest[0] or 0.0, newest[1] or 0.0
+    newest: body.Timed = max(lasts, key=lambda row: row.monotonic_ms)
+    return newest.at_ms, newest.monotonic_ms
 
 
-def _rows(samples: list[body.Row], previous: body.Row | None) -> tuple[list[body.Row], bool]:
+def _rows(samples: list[body.Timed], previous: body.Timed | None) -> tuple[list[body.Timed], bool]:
     return (samples, False) if previous is None else ([previous, *samples], True)
 
 
@@ -206,8 +207,13 @@ def client_address(scope: Scope, headers: dict[bytes, bytes]) -> str | None:
     candidate = str(client[0]) if client else ""
     if settings.BEHIND_PROXY:
         candidate = headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip() or candidate
+    return _address(candidate)
+
+
+@lru_cache(maxsize=4096)
+def _address(text: str) -> str | None:
     try:
-        return str(ipaddress.ip_address(candidate))
+        return str(ipaddress.ip_address(text))
     except ValueError:
         return None
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,21 @@ def integers(values: NDArray[Any]) -> PgArray:
 def times(unix_ms: NDArray[np.int64]) -> PgArray:
     """Return a timestamptz[]."""
     return PgArray(1185, 1184, (unix_ms * 1000 - _EPOCH_2000_US).astype(">i8").view(np.uint8).reshape(-1, 8))
+
+
+def bigints(values: NDArray[Any]) -> PgArray:
+    """Return a bigint[]."""
+    return PgArray(1016, 20, values.astype(">i8").view(np.uint8).reshape(-1, 8))
+
+
+def doubles(values: NDArray[Any]) -> PgArray:
+    """Return a float8[]."""
+    return PgArray(1022, 701, values.astype(">f8").view(np.uint8).reshape(-1, 8))
+
+
+def uuids(values: list[UUID]) -> PgArray:
+    """Return a uuid[]."""
+    return PgArray(2951, 2950, np.frombuffer(b"".join(one.bytes for one in values), dtype=np.uint8).reshape(-1, 16))
 
 
 def blobs(rows: NDArray[Any]) -> PgArray:

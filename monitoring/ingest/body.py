@@ -1,7 +1,7 @@
 """The body of a report: read within bounds, decompressed within bounds, decoded into what the quick path needs.
 
-The quick path decodes samples as rows of floats and leaves the slow parts (facts, health, processes, faults) encoded;
-`decode_full` reads those when a report carries some.
+The quick path decodes samples as rows of floats (`astuple` gives a row) and leaves the slow parts (facts, health,
+processes, faults) encoded; `decode_full` reads those when a report carries some.
 """
 
 import zlib
@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 import zstandard
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, defstruct
 
 from fleet.agent import wire
 from monitoring.ingest.refusals import Refused
@@ -19,29 +19,48 @@ from monitoring.ingest.refusals import Refused
 MAX_RATIO: Final = 200  # a real report compresses 5 to 30 times
 FREE_BYTES: Final = 65_536  # so much may come out of any body
 _ZSTD_MAX_WINDOW: Final = 8 << 20
-_MIN_MS: Final = -1.0
-_MAX_MS: Final = 1e14  # the year 5138
 SAMPLE_FIELDS: Final = len(wire.GpuSample.__struct_fields__)
 HOST_FIELDS: Final = len(wire.HostSample.__struct_fields__)
 
-Row = list[float | None]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
+Milliseconds = Annotated[float, Meta(ge=0, le=1e14)]  # the year 5138; neither NaN nor infinite
+
+
+class Timed(Struct, array_like=True, gc=False):
+    """When a reading was taken, by the agent's clocks; what every row begins with."""
+
+    at_ms: Milliseconds
+    monotonic_ms: Milliseconds
+
+
+def _row_of(sample: type[Struct]) -> type[Timed]:
+    """Return the wire's struct with every reading as a float; fewer or more readings than this panel knows are fine."""
+    fields = [(name, float | None, None) for name in sample.__struct_fields__[2:]]
+    row: type[Timed] = defstruct(f"Quick{sample.__name__}", fields, bases=(Timed,), array_like=True, gc=False)  # type: ignore[assignment]
+    return row
+
+
+QuickSample: Any = _row_of(wire.GpuSample)
+QuickHostSample: Any = _row_of(wire.HostSample)
+_ABSENT: Final = Raw()
+
+
 class QuickGpu(Struct):
-    """`wire.Gpu` with samples as rows and the slow parts left as they came."""
+    """`wire.Gpu` with samples as rows of floats and the slow parts left as they came."""
 
     uuid: Annotated[str, Meta(max_length=96)]
     index: int | None = None
     parent_uuid: Annotated[str, Meta(max_length=96)] = ""
     state: Annotated[str, Meta(max_length=16)] = "ok"
     reason: Annotated[str, Meta(max_length=64)] = ""
-    samples: list[Row] = []
-    previous: Row | None = None
-    facts: Raw = Raw()
-    unsupported: Raw = Raw()
-    health: Raw = Raw()
-    processes: Raw = Raw()
+    samples: list[QuickSample] = []
+    previous: QuickSample | None = None
+    facts: Raw = _ABSENT
+    unsupported: Raw = _ABSENT
+    health: Raw = _ABSENT
+    processes: Raw = _ABSENT
 
 
 class QuickReport(Struct):
@@ -53,10 +72,10 @@ class QuickReport(Struct):
     agent_version: Annotated[str, Meta(max_length=32)]
     driver: wire.Driver
     gpus: list[QuickGpu]
-    host_samples: list[Row] = []
-    host_previous: Row | None = None
-    host: Raw = Raw()
-    faults: Raw = Raw()
+    host_samples: list[QuickHostSample] = []
+    host_previous: QuickHostSample | None = None
+    host: Raw = _ABSENT
+    faults: Raw = _ABSENT
     os_boot_id: Annotated[str, Meta(max_length=64)] = ""
     spooled_batches: int = 0
     lost_samples: int = 0
@@ -82,7 +101,7 @@ _NOTHING: Final = frozenset({b"", b"\xc0", b"\x90", b"null", b"[]"})  # nil and 
 
 def is_present(raw: Raw) -> bool:
     """Say whether an optional part came with the report."""
-    return bytes(raw) not in _NOTHING
+    return raw is not _ABSENT and bytes(raw) not in _NOTHING
 
 
 def encoding_of(content_type: str) -> str:
@@ -176,30 +195,10 @@ def _check_bounds(report: QuickReport) -> None:
         raise _over("gpus")
     if len({gpu.uuid for gpu in report.gpus}) < len(report.gpus):
         raise Refused(400, "invalid_report", "One UUID is named twice in a report.")
-    for gpu in report.gpus:
-        if len(gpu.samples) > wire.LIMITS["samples_per_gpu"]:
-            raise _over("samples_per_gpu")
-        _level(gpu.samples, gpu.previous, SAMPLE_FIELDS)
+    if any(len(gpu.samples) > wire.LIMITS["samples_per_gpu"] for gpu in report.gpus):
+        raise _over("samples_per_gpu")
     if len(report.host_samples) > wire.LIMITS["host_samples"]:
         raise _over("host_samples")
-    _level(report.host_samples, report.host_previous, HOST_FIELDS)
-
-
-def _level(rows: list[Row], previous: Row | None, width: int) -> None:
-    """Bring every row to the width that this panel knows: a newer agent's extra readings are dropped.
-
-    Raises Refused (400) for a row without its two times; NaN is none.
-    """
-    for row in rows if previous is None else [previous, *rows]:
-        if len(row) != width:
-            row[width:] = [None] * (width - len(row))
-        wall_ms, monotonic_ms = row[0], row[1]
-        if (
-            wall_ms is None
-            or monotonic_ms is None
-            or not (_MIN_MS < wall_ms < _MAX_MS and _MIN_MS < monotonic_ms < _MAX_MS)
-        ):
-            raise Refused(400, "invalid_report", "A sample has no time that can be.")
 
 
 def _over(limit: str) -> Refused:

@@ -1,6 +1,5 @@
 """What one group commit says to Postgres: one statement for everything but the samples, then COPY."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LATE_AFTER_MS: Final = 90_000  # rollups re-read so much; what comes later marks its hour dirty
-_MAX_INTEGER: Final = 2**31 - 1
 
 # Streams advance in one order everywhere, so that two processes never wait for each other crosswise. A batch that does
 # not advance its stream was stored before: its rows are left out of everything below, and of the COPY that follows.
@@ -32,7 +30,7 @@ WITH report AS (
     RETURNING agent_id
 ), seen AS (
     UPDATE fleet_agent AS agent
-    SET last_seen_at = greatest(agent.last_seen_at, report.received_at), clock_skew_seconds = report.skew,
+    SET last_seen_at = greatest(agent.last_seen_at, report.received_at), clock_skew_seconds = nullif(report.skew, 'NaN'),
         spooled_batches = report.spooled, lost_samples = report.lost,
         last_address = coalesce(report.address, agent.last_address), version = report.version
     FROM report WHERE agent.id = report.agent_id
@@ -72,13 +70,13 @@ def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now
     return {
         "gpu_code": GPU.code,
         "host_code": HOST.code,
-        "agents": [batch.identity.agent_id for batch in batches],
-        "boots": [batch.boot_id for batch in batches],
-        "seqs": [batch.seq for batch in batches],
-        "received": [datetime.fromtimestamp(batch.received_ms / 1000, tz=UTC) for batch in batches],
-        "skews": [batch.clock.skew_seconds for batch in batches],
-        "spooled": [min(max(batch.spooled_batches, 0), _MAX_INTEGER) for batch in batches],
-        "lost": [min(max(batch.lost_samples, 0), 2**62) for batch in batches],
+        "agents": arrays.bigints(np.array([batch.identity.agent_id for batch in batches])),
+        "boots": arrays.uuids([batch.boot_id for batch in batches]),
+        "seqs": arrays.bigints(np.array([batch.seq for batch in batches])),
+        "received": arrays.times(np.array([batch.received_ms for batch in batches]).astype(np.int64)),
+        "skews": arrays.doubles(np.array([batch.clock.skew_seconds for batch in batches], dtype=np.float64)),
+        "spooled": arrays.integers(np.array([min(max(batch.spooled_batches, 0), 2**31 - 1) for batch in batches])),
+        "lost": arrays.bigints(np.array([min(max(batch.lost_samples, 0), 2**62) for batch in batches])),
         "addresses": [batch.address for batch in batches],
         "versions": [batch.version for batch in batches],
         **_newest_parameters(gpu),
@@ -107,12 +105,14 @@ def _late_parameters(*sets: Samples, now_ms: float) -> dict[str, Any]:
     found: list[NDArray[np.int64]] = []
     for samples in sets:
         late = np.flatnonzero(samples.at_ms < now_ms - LATE_AFTER_MS)
+        if not len(late):
+            continue
         kinds = np.full(len(late), samples.kind.code)
         rows = np.column_stack(
             [samples.owners[late] + 1, kinds, samples.subjects[late], samples.at_ms[late] // HOUR_MS]
         )
         found.append(np.unique(rows.astype(np.int64), axis=0))
-    hours = np.concatenate(found)
+    hours = np.concatenate(found) if found else np.empty((0, 4), dtype=np.int64)
     names = ("late_owners", "late_kinds", "late_subjects", "late_hours")
     parameters = {name: arrays.integers(hours[:, column]) for column, name in enumerate(names)}
     return parameters | {"late_kinds": arrays.smallints(hours[:, 1])}

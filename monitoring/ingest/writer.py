@@ -46,7 +46,6 @@ class Committed:
     host: Samples
 
 
-
 class Writer:
     """Stores batches; `store` returns whether a batch was stored now (False: it already had been)."""
 

@@ -116,7 +116,9 @@ def _encode_integers(values: Integers) -> tuple[int, bytes]:
     """Return flags and bytes of at least one whole number."""
     least = int(values.min())
     offsets = values - least
-    divisor = int(np.gcd.reduce(offsets)) or 1
+    if not offsets.any():
+        return 0, _signed(least) + _varint(1) + _planes(offsets.view(np.uint64))
+    divisor = int(np.gcd.reduce(offsets))
     plain = (offsets // divisor).view(np.uint64)
     ordered: Integers = plain.view(np.int64)
     steps = _zigzag(ordered[1:] - ordered[:-1])

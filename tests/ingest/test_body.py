@@ -10,6 +10,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from fleet.agent import wire
 from monitoring.ingest import body
@@ -110,8 +111,8 @@ def test_quick_and_full_decoding_agree(encoding):
     plain = encode(full)
     quick = body.decode_quick(plain, encoding)
     assert body.decode_full(plain, encoding) == full
-    assert quick.gpus[0].samples[0][:3] == [1, 2, 3]
-    assert len(quick.gpus[0].samples[0]) == body.SAMPLE_FIELDS
+    assert astuple(quick.gpus[0].samples[0])[:3] == (1, 2, 3)
+    assert len(astuple(quick.gpus[0].samples[0])) == body.SAMPLE_FIELDS
     assert body.is_present(quick.gpus[0].facts)
     assert not body.is_present(quick.gpus[0].health)
     assert body.is_present(quick.faults)
@@ -159,8 +160,8 @@ def test_readings_of_a_newer_agent_are_dropped():
     row = [float(number) for number in range(body.SAMPLE_FIELDS + 4)]
     plain = msgspec.msgpack.encode(raw | {"gpus": [{"uuid": "GPU-1", "samples": [row, row[:3]]}]})
     long, short = body.decode_quick(plain, "msgpack").gpus[0].samples
-    assert long == row[: body.SAMPLE_FIELDS]
-    assert short == [*row[:3], *[None] * (body.SAMPLE_FIELDS - 3)]
+    assert astuple(long) == tuple(row[: body.SAMPLE_FIELDS])
+    assert astuple(short) == (*row[:3], *[None] * (body.SAMPLE_FIELDS - 3))
 
 
 def test_too_many_faults_and_processes_are_refused_when_read_in_full():
