@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import logging
+import os
 import signal
 import sys
 from types import FrameType
@@ -69,9 +70,10 @@ def run_agent(agent: Agent) -> int:
         without_mingle=True,
         without_heartbeat=True,
     )
+    successor = _Successor()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    agent.start()
+    agent.start(on_stale_library=successor.want)
     agent.intervals.attach(timetable)
     watchdog = Watchdog(lambda: min(agent.last_sample, agent.last_report))
     watchdog.start()
@@ -79,8 +81,28 @@ def run_agent(agent: Agent) -> int:
     worker.start()
     watchdog.stop()
     agent.close()
+    successor.start()
     log.info("Stopped.")
     return worker.exitcode or EXIT_OK
+
+
+class _Successor:
+    """A new process in place of this one, under the same pid, when the driver's library was replaced under it."""
+
+    def __init__(self) -> None:
+        self._is_wanted = False
+
+    def want(self) -> None:
+        """End this process's work; the successor starts when that is done."""
+        if not self._is_wanted:
+            log.warning("The driver was upgraded; this agent starts itself again to read it by the new library.")
+        self._is_wanted = True
+        worker_state.should_stop = EXIT_OK  # type: ignore[assignment]
+
+    def start(self) -> None:
+        """Become the successor if one is wanted."""
+        if self._is_wanted:
+            os.execv(sys.executable, [sys.executable, "-m", "fleet.agent", *sys.argv[1:]])  # noqa: S606 (no shell is wanted)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from fleet.agent import clock, panel
 from fleet.agent.panel import PanelClient, PanelError, TokenRefusedError
 from fleet.agent.policy import Policy
-from fleet.agent.state import Identity, StateDirectory, Status
+from fleet.agent.state import Identity, StateDirectory, Status, command_line
 
 STOP_SECONDS: Final = 20.0
 ONCE_SECONDS: Final = 1.0
@@ -30,7 +30,7 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
     if earlier is not None and not options.replace:
         return _fail(
             f"This machine reports to {earlier.panel_url} as {earlier.server_name} already."
-            " Run `fleetdeck-agent leave` first, or join with --replace."
+            f" Leave it first ({command_line('leave', state.path)}), or join with --replace."
         )
     if not state.try_lock():
         return _fail(f"An agent runs with {state.path} (process {state.running_pid()}): stop it first.")
@@ -53,7 +53,7 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
             ca_file=ca_file,
         )
     )
-    _say(f"Joined {options.panel} as {answer.server_name}. Now run: fleetdeck-agent run --state-dir {state.path}")
+    _say(f"Joined {options.panel} as {answer.server_name}. Now run: {command_line('run', state.path)}")
     return 0
 
 

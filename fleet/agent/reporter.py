@@ -95,8 +95,8 @@ class Reporter:
         self._next_attempt = time.monotonic() + 60.0 + self._revoked_backoff.next_delay()
         if not self.is_token_refused:
             log.error(
-                "The panel refuses this agent's token: %s It was revoked, or the server was removed. This agent goes on"
-                " asking now and then; to end it run `fleetdeck-agent leave`, or join again with a new token.",
+                "The panel refuses this agent's token: %s It was revoked, or the server was retired. This agent keeps its"
+                " readings and goes on asking now and then; join again with a new token, or leave.",
                 error,
             )
         self.is_token_refused = True

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 class Agent:
     """One run of the agent on one machine.
 
+    last_sample, last_report: when those were last done, in monotonic seconds.
+
     Each of `sample`, `report` and `sync` is skipped when the call before still runs, so that a slow driver or network
     never piles up work.
     """
@@ -46,6 +49,7 @@ class Agent:
     def __init__(self, state: StateDirectory, identity: Identity, policy: Policy) -> None:
         self.intervals = Intervals(identity, policy)
         self.last_sample = self.last_report = time.monotonic()
+        self._on_stale_library = _do_nothing
         self._state = state
         self._policy = policy
         self._name = identity.name
@@ -72,8 +76,9 @@ class Agent:
         self._last_cut = float("-inf")
         self._next_status = 0.0
 
-    def start(self) -> None:
-        """Begin to follow the kernel's log."""
+    def start(self, *, on_stale_library: Callable[[], None]) -> None:
+        """Begin to follow the kernel's log. on_stale_library: called when only a new process can read the driver."""
+        self._on_stale_library = on_stale_library
         if self._policy.read_kernel_log:
             self._kernel_log.start()
 
@@ -86,6 +91,8 @@ class Agent:
                 self._batcher.add(taken)
                 self._refresh_facts()
                 self.last_sample = time.monotonic()
+                if self._driver.is_library_stale():
+                    self._on_stale_library()
 
     def report(self) -> None:
         """Cut a batch when one is due, then send what waits."""
@@ -174,6 +181,10 @@ class Agent:
             self._state.write_status(status)
         except StateError as error:
             log.debug("%s", error)
+
+
+def _do_nothing() -> None:
+    pass
 
 
 class _unless_busy:  # noqa: N801 (reads as a phrase after `with`)

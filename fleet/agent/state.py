@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,11 @@ def default_state_dir() -> Path:
         return SYSTEM_STATE_DIR
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
     return Path(base) / "fleetdeck-agent"
+
+
+def command_line(command: str, state_dir: Path) -> str:
+    """Return what to type for one of the agent's commands."""
+    return f"{sys.executable} -m fleet.agent {command} --state-dir {state_dir}"
 
 
 class StateDirectory:

@@ -1,11 +1,13 @@
 """The agent as a process: its Celery worker, signals, kill −9, a panel that goes away, a driver that hangs."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from itertools import pairwise
 
+import pynvml
 import pytest
 from msgspec.structs import replace
 
@@ -78,7 +80,7 @@ def start(state, identity, server, library, bytecode):
     """Start an agent that has joined; all are ended with the test."""
     started = []
 
-    def make(identity=identity):
+    def make(identity=identity, library=library):
         state.write_identity(identity)
         started.append(Process(state, server, library, bytecode))
         return started[-1]
@@ -242,6 +244,34 @@ def test_the_status_of_a_running_agent(start, panel, state):
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"runs as process {process.pid}" in run.stdout
     assert "Driver   ok" in run.stdout
+
+
+def test_an_upgraded_driver_is_read_by_its_new_library_in_the_same_process(start, panel, server, library, tmp_path):
+    own_copy = tmp_path / "libnvidia-ml.so.1"
+    shutil.copy(library, own_copy)
+    process = start(library=own_copy)
+    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    shutil.copy(library, tmp_path / "new")
+    (tmp_path / "new").replace(own_copy)
+    server.mismatch()
+    server.fail_calls(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+    wait_until(lambda: any(report.driver.state == "version_mismatch" for report in list(panel.reports)), seconds=30)
+    server.recover()
+    wait_until(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
+    wait_until(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].samples, seconds=30)
+    assert process.is_running()
+    assert "starts itself again" in process.log
+
+
+def test_a_mismatch_without_a_new_library_is_no_reason_to_start_again(start, panel, server):
+    start()
+    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    server.mismatch()
+    server.fail_calls(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
+    wait_until(
+        lambda: sum(report.driver.state == "version_mismatch" for report in list(panel.reports)) >= 3, seconds=30
+    )
+    assert len({report.boot_id for report in panel.reports}) == 1
 
 
 def test_an_agent_stays_within_its_memory(start, panel, server):

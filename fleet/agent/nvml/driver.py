@@ -14,6 +14,7 @@ from fleet.agent import clock, wire
 from fleet.agent.backoff import Backoff
 from fleet.agent.faults.ledger import FaultLedger
 from fleet.agent.lanes import Done, Errand, Failed, Lanes, Silent
+from fleet.agent.nvml import library
 from fleet.agent.nvml.card import Card, GpuReading, ReadOptions
 from fleet.agent.nvml.errors import CardLostError, StartOverError
 from fleet.agent.nvml.events import EventWatcher
@@ -60,6 +61,10 @@ class DriverWatch:
         if self._session is None:
             return self._roll.unavailable()
         return self._read_cards(self._session, is_pcie_wanted=is_pcie_wanted)
+
+    def is_library_stale(self) -> bool:
+        """Say whether only a new process can read this driver: it was upgraded, and this one holds the library of before."""
+        return self.driver.state == "version_mismatch" and library.loaded_library_was_replaced()
 
     def close(self) -> None:
         """Shut the library down, unless a call is still out."""
