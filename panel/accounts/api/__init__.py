@@ -1,9 +1,12 @@
 """The accounts' part of the API, and the base that every app's API stands on."""
 
-from rest_framework.routers import BaseRouter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the framework imports this package for its defaults, from wherever it is first imported itself
+    from rest_framework.routers import BaseRouter
 
 
-def register(router: BaseRouter) -> None:
+def register(router: "BaseRouter") -> None:
     """Add people, tokens, sessions, audit trail and events to the router."""
     from panel.accounts.api.audit import AuditViewSet, EventViewSet
     from panel.accounts.api.sessions import SessionViewSet
