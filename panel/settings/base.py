@@ -116,6 +116,7 @@ CHANNEL_LAYERS = {
 
 CELERY_BROKER_URL = BROKER_URL
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {} if BROKER_URL.startswith("amqp") else {"visibility_timeout": 900, "global_keyprefix": "fleetdeck:celery:"}
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from panel.up.account import Account
+from panel.up.errors import UpError
 from panel.up.output import Output, shown
 
 LAUNCH: Final = Path(__file__).with_name("launch.py")
@@ -22,13 +23,17 @@ LONGEST_LINE_BYTES: Final = 64 * 1024
 LAST_WORDS_SECONDS: Final = 2.0
 
 
+def nothing() -> None:
+    """Do nothing before a start."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSpec:
     """What to run and how to end it. `is_shown` says which lines go to the terminal as well as to the log file.
 
     stop_signal: asks it to finish. stop_seconds: how long it may take. death_signal: from the kernel, when the
     supervisor itself was killed. account: the user to run as, when not our own. final_codes: with which the process says
-    that starting it again is of no use.
+    that starting it again is of no use. before_start: run before every start; an UpError from it counts as a failed one.
     """
 
     name: str
@@ -40,6 +45,7 @@ class ChildSpec:
     death_signal: signal.Signals = signal.SIGTERM
     account: Account | None = None
     final_codes: frozenset[int] = frozenset()
+    before_start: Callable[[], object] = nothing
     is_shown: Callable[[str], bool] = shown
 
 
@@ -182,10 +188,13 @@ class Child:
 
     async def _run(self) -> str:
         """Run it once and say how it ended."""
+        self._code = None
         try:
+            self.spec.before_start()
             self._running = await spawn(self.spec)
+        except UpError as error:
+            return f"could not be started ({error})"
         except OSError as error:
-            self._code = None
             return f"could not be started ({error.strerror})"
         self._started()
         self._code = await attend(self._running, self._line)

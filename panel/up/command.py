@@ -5,6 +5,7 @@ Runs before Django is set up, because there may be no database yet and because a
 
 import argparse
 import asyncio
+import io
 import os
 import platform
 import signal
@@ -119,7 +120,12 @@ def _is_off(data_dir: Path) -> bool:
 
 def _greet(supervisor: Supervisor, data_dir: Path, address: Address) -> None:
     password = data_dir / "admin-password"
-    where = f"password in {password}" if password.exists() else "password: the one that you gave"
+    if password.exists():
+        where = f"password in {password} unless you changed it"
+    elif os.environ.get("FLEETDECK_ADMIN_PASSWORD"):
+        where = "password as in FLEETDECK_ADMIN_PASSWORD unless it was changed"
+    else:
+        where = "with the password that it has"
     supervisor.say(f"Fleetdeck runs at {address.public_url}")
     supervisor.say(f"User admin, {where}")
     supervisor.say(f"Logs in {supervisor.logs}; Ctrl-C stops everything")
@@ -157,6 +163,9 @@ async def run(data_dir: Path, options: Options, address: Address) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code: 0 after a stop that was asked for, 1 with a sentence otherwise."""
     options = parse(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows question marks instead of ending us
     if platform.system() != "Linux":
         print("up: the embedded services run on Linux only", file=sys.stderr)
         return 1

@@ -11,12 +11,14 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import psutil
 import psycopg
 
 from panel.up.account import Account, can_run, let_through
@@ -63,8 +65,19 @@ class Postgres:
             stop_seconds=30.0,
             death_signal=signal.SIGINT,
             account=self.account,
+            before_start=self.open_the_way,
             is_shown=lambda line: WORTH_SHOWING.search(line) is not None,
         )
+
+    def open_the_way(self) -> list[Path]:
+        """Let its user through to program, data and socket; return the folders that had to be opened. Raises UpError.
+
+        Asked before every start: somebody may have closed a folder again since.
+        """
+        if self.account is None:
+            return []
+        targets = (self.programs / "postgres", self.data, self.socket_dir)
+        return [folder for target in targets for folder in let_through(self.account, target)]
 
     async def is_ready(self) -> bool:
         """Whether it answers a query."""
@@ -133,6 +146,23 @@ def _check_version(data: Path, programs: Path) -> None:
         )
 
 
+def _forget_stale_process(data: Path) -> None:
+    """Remove the note of a server that was cut off by a power failure, when its number belongs to another program now.
+
+    Postgres would take that program for itself and refuse to start. Ours cannot be running: the data directory is locked.
+    """
+    note = data / "postmaster.pid"
+    try:
+        pid = int(note.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if process.name() == "postgres" and str(data) in process.cmdline():
+            return
+    note.unlink()
+
+
 def _make_cluster(postgres: Postgres) -> None:
     """Run initdb beside the final place and move the result there, so that a killed one is not taken for a whole one."""
     fresh = postgres.data.with_name("postgres.new")
@@ -165,6 +195,7 @@ def prepare(data_dir: Path, account: Account | None, *, say: Callable[[str], Non
     if account is not None:
         _open_the_way(postgres, account, say=say)
     _own_folder(socket_dir, account)
+    _forget_stale_process(postgres.data)
     if (postgres.data / "PG_VERSION").exists():
         _check_version(postgres.data, postgres.programs)
         data_owner = postgres.data.stat().st_uid
@@ -179,11 +210,11 @@ def prepare(data_dir: Path, account: Account | None, *, say: Callable[[str], Non
 
 
 def _open_the_way(postgres: Postgres, account: Account, *, say: Callable[[str], None]) -> None:
-    for target in (postgres.programs / "postgres", postgres.data, postgres.socket_dir):
-        for folder in let_through(account, target):
-            say(f"Letting the user {account.name!r}, as whom Postgres runs, pass through {folder}")
-    if not can_run(account, postgres.programs / "postgres"):
+    for folder in postgres.open_the_way():
+        say(f"Letting the user {account.name!r}, as whom Postgres runs, pass through {folder}")
+    program = postgres.programs / "postgres"
+    if not can_run(account, program):
         raise UpError(
-            f"The user {account.name!r} cannot run {postgres.programs / 'postgres'}, and Postgres refuses to run as root. "
+            f"The user {account.name!r} cannot run {program}, and Postgres refuses to run as root. "
             "Run: chmod -R o+rX .venv"
         )

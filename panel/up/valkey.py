@@ -59,8 +59,15 @@ class Valkey:
             directory=Path("/"),
             stop_signal=signal.SIGTERM,
             account=self.account,
+            before_start=self.open_the_way,
             is_shown=lambda line: WORTH_SHOWING.search(line) is not None,
         )
+
+    def open_the_way(self) -> None:
+        """Let its user through to program and configuration, before every start. Raises UpError."""
+        if self.account is not None:
+            for target in (self.program, self.configuration):
+                let_through(self.account, target)
 
     async def is_ready(self) -> bool:
         """Whether it answers to its password."""
@@ -111,8 +118,6 @@ def prepare(data_dir: Path, account: Account | None, *, url_before: str | None) 
         configuration, CONFIGURATION.format(host=LOOPBACK, port=port, password=password, directory=directory)
     )
     if account is not None:
-        for target in (program, configuration):
-            let_through(account, target)
         for path in (directory, configuration):
             os.chown(path, account.uid, account.gid)
     return Valkey(program, configuration, port, password, account)

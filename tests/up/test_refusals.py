@@ -81,6 +81,16 @@ def test_data_of_another_postgres_is_refused_untouched(tmp_path):
     assert [path.name for path in data.iterdir()] == ["PG_VERSION"]
 
 
+def test_the_note_of_a_server_cut_off_long_ago_is_no_obstacle_when_its_number_is_another_programs(tmp_path):
+    note = tmp_path / "postmaster.pid"
+    note.write_text(f"{os.getpid()}\n{tmp_path}\n")
+    postgres._forget_stale_process(tmp_path)
+    assert not note.exists()
+    note.write_text("")
+    postgres._forget_stale_process(tmp_path)
+    assert note.exists()
+
+
 def test_a_setting_that_cannot_be_used_is_a_sentence(tmp_path):
     environment = {**os.environ, "FLEETDECK_DATA_DIR": str(tmp_path), "FLEETDECK_PORT": "eighty"}
     done = subprocess.run(
@@ -172,6 +182,10 @@ def test_only_the_user_of_postgres_may_pass_through_a_closed_folder(tmp_path):
         != 0
     )
     assert account.let_through(who, target) == []
+    closed.chmod(0o700)  # as somebody may: that closes the list's entries, too
+    assert not can_read(who.uid, who.gid)
+    assert account.let_through(who, target) == [closed]
+    assert can_read(who.uid, who.gid)
 
 
 @is_root

@@ -1,18 +1,24 @@
 """`manage.py up` as a person runs it: real processes in a directory of their own."""
 
 import http.client
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
+import redis
 
+from panel.core import liveness
 from panel.up.datadir import BASE_DIR
 from panel.up.ports import free_port
 
@@ -84,6 +90,16 @@ class Panel:
                 pytest.fail(f"never ready: {answer}\n" + "\n".join(self.lines))
             time.sleep(0.2)
 
+    def until_a_task_came_through(self, since):
+        """Wait until a task that beat sent after `since` was done by a worker."""
+        url = json.loads((self.data_dir / "services.json").read_text())["REDIS_URL"]
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        with redis.Redis.from_url(url, decode_responses=True) as client:
+            while float((client.hget(liveness.QUEUE_KEY, "last") or "0 0").split()[0]) < since:
+                if time.monotonic() > deadline:
+                    pytest.fail("no task came through:\n" + "\n".join(self.lines))
+                time.sleep(0.2)
+
     def descendants(self):
         return psutil.Process(self.process.pid).children(recursive=True)
 
@@ -126,12 +142,21 @@ class Panel:
         psutil.wait_procs(left, timeout=10)
 
 
+@pytest.fixture(scope="module")
+def folder():
+    """A folder that others can pass through. pytest's own closes itself again whenever another run begins."""
+    path = Path(tempfile.mkdtemp(prefix="fleetdeck-up-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
 @pytest.fixture
-def up(tmp_path):
+def up(folder, request):
     """Start panels on one data directory; end all of them."""
     panels = []
 
-    def start(*options, data_dir=tmp_path / "data", **environment):
+    def start(*options, data_dir=folder / request.node.name[:20], **environment):
         panels.append(Panel(data_dir, *options, **environment))
         return panels[-1]
 
@@ -141,9 +166,9 @@ def up(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory):
+def running(folder):
     """One panel for the tests that leave it running."""
-    panel = Panel(tmp_path_factory.mktemp("running") / "data", "--no-agent")
+    panel = Panel(folder / "data directory", "--no-agent")
     try:
         panel.until_ready()
         yield panel
@@ -156,7 +181,7 @@ def test_it_says_where_the_panel_is_who_logs_in_and_with_what(running):
     said = "\n".join(line for line in running.lines if line.startswith("up "))
     assert f"Fleetdeck runs at http://127.0.0.1:{running.port}" in said
     password = running.data_dir / "admin-password"
-    assert f"User admin, password in {password}" in said
+    assert f"User admin, password in {password} unless you changed it" in said
     assert password.stat().st_mode & 0o777 == 0o600
     assert running.get("/login/")[0] == 200
     assert running.get("/healthz") == (200, '{"status": "ok"}')
@@ -168,9 +193,11 @@ def test_each_child_that_is_killed_is_named_and_started_again(running):
         before.kill()
         told = running.until(rf"up .*{name} \(process", since=since)
         assert f"{name} (process {before.pid}) was ended by SIGKILL" in told
+    killed_at = time.time()
     running.until_ready()
     for name in NAMES:
         assert running.child(name).is_running()
+    running.until_a_task_came_through(killed_at)
 
 
 def test_a_second_panel_on_the_same_data_is_refused_and_the_first_goes_on(running, up):
