@@ -14,6 +14,7 @@ def every(seconds: float, task: str, *, expires: float | None = None) -> dict[st
 
 BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "queue probe": every(15 * SECOND, "panel.core.tasks.queue_probe"),
+    "dead-man ping": every(MINUTE, "panel.tasks.deadman_ping"),
     "silent servers": every(5 * SECOND, "fleet.tasks.servers_watch"),
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),

@@ -5,6 +5,7 @@ from django.utils.translation import gettext as _
 from panel.core.health import register
 from panel.health.agents import agent_checks
 from panel.health.data import live_checks, partition_checks
+from panel.health.deadman import deadman_checks
 from panel.health.processes import beat_checks, queue_checks, worker_checks
 from panel.health.stores import clock_checks, database_checks, disk_checks, valkey_checks
 
@@ -21,3 +22,4 @@ def register_all() -> None:
     register("clock", clock_checks, name=lambda: _("Clock against the database's"))
     register("live", live_checks, name=lambda: _("Live sockets"))
     register("agents", agent_checks, name=lambda: _("Agents"))
+    register("deadman", deadman_checks, name=lambda: _("Ping to an outside watcher"))

@@ -136,6 +136,8 @@ CELERY_BEAT_SCHEDULER = "panel.celery.Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_TIMEZONE = "UTC"
 
+DEADMAN_URL = env.str("FLEETDECK_DEADMAN_URL", default="")
+
 configure_structlog()
 LOGGING_CONFIG = "logging.config.dictConfig"
 LOGGING = logging_config(
