@@ -10,8 +10,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIRequestFactory
 
+from fleet.services.joining import join_token_create
 from monitoring.live.topics import registered
 from panel.accounts.api.permissions import required_capability
+from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability, has_capability
 from panel.accounts.enums import Role
 from tests.accounts.people import person, token_of
@@ -36,13 +38,6 @@ OPEN = {
     "agent-installer": "the same for every installation but for the panel's address",
     "agent-requirements": "the same for every installation",
     "agent-wheel": "the same for every installation",
-    "healthz": "says only whether the process runs",
-    "readyz": "says only which of its services answer",
-    "metrics": "takes a token",
-}
-# Addresses that need a log-in and check the rest by themselves, and where that is tested.
-CHECKED_INSIDE = {
-    "live-snapshots": "every topic is authorised by itself, as on a socket (tests/live)",
 }
 # What a viewer may change: their own. Tables that every page of theirs may touch: the trace of their session.
 OWN = {Capability.PROFILE_EDIT, Capability.TOKENS_OWN}
@@ -161,7 +156,7 @@ def test_viewers_write_nothing_over_the_api_but_their_own():
 def pages():
     """Yield every page that needs a log-in, with the capability that it names."""
     for address in closed():
-        if not address.is_api and address.name not in CHECKED_INSIDE:
+        if not address.is_api:
             yield address, getattr(address.view, "capability", None)
 
 
@@ -211,6 +206,17 @@ def test_live_topics_ask_for_a_role_too(kind):
     assert not topic.authorize(stranger, 1)
     if topic.has_id:
         assert not topic.authorize(person("ada", "admin"), 2**40)  # one that does not exist
+
+
+@pytest.mark.parametrize(
+    ("role", "seen"), [("viewer", {"fleet"}), ("operator", {"fleet", "join"}), ("admin", {"fleet", "join"})]
+)
+def test_polled_topics_are_authorised_like_those_of_a_socket(role, seen):
+    token = join_token_create(actor=Actor.system("test"), name="node-1").row
+    answer = browser(person("somebody", role)).get(
+        f"/live/snapshots/?topic=fleet&topic=join.{token.pk}&topic=secrets.1"
+    )
+    assert {frame["topic"].partition(".")[0] for frame in answer.json()["frames"]} == seen
 
 
 def test_no_topic_is_open_to_somebody_without_a_log_in():
