@@ -12,7 +12,7 @@ TESTS ?= tests
 BIN := .venv/bin
 SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev
 
-.PHONY: help venv venv-dev lock up demo test lint fmt bench migrations openapi messages system-packages
+.PHONY: help venv venv-dev lock up demo test lint fmt bench migrations openapi strings messages system-packages
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ migrations: venv-dev ## Write migrations for changed models
 
 openapi: venv-dev ## Write docs/openapi.yaml anew from the code
 	@$(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
+
+strings: venv-dev ## Gather new strings of code and templates into frontend/locale (needs gettext)
+	@for domain in django djangojs; do $(BIN)/python manage.py makemessages --domain $$domain --locale zh_Hans --no-obsolete --no-location \
+	  --no-wrap --ignore "tests/*" --ignore "docs/*" --ignore "*/vendor/*" --ignore "var/*" --ignore "build/*"; done
 
 messages: venv ## Compile the translations
 	@$(BIN)/python -m panel.up.messages
