@@ -10,6 +10,7 @@ XID_FALLEN_OFF: Final = 79
 GONE_AFTER_SECONDS: Final = 20.0
 BACK_AFTER_SECONDS: Final = 100.0
 RECOVERY_RESET: Final = 1
+FIRST_SHARE: Final = 0.35  # the first fall comes sooner: who looks at a demo looks for minutes
 
 
 class FallingCard:
@@ -19,7 +20,7 @@ class FallingCard:
         self.card = card
         self.rng = rng
         self.every_seconds = every_seconds
-        self.falls_at = now + self._next()
+        self.falls_at = now + FIRST_SHARE * self._next()
 
     @property
     def has_fallen(self) -> bool:

@@ -100,7 +100,7 @@ def test_a_series_has_the_values_over_time(mixed):
     assert values[-1] == pytest.approx(627.4)
 
 
-def test_a_refused_card_does_not_hide_its_neighbours(mixed):
+def test_a_refused_reading_is_a_gap_and_hides_no_other(mixed):
     mixed.busy.fail("temperature_celsius", 4)  # NO_PERMISSION
     try:
         latest = mixed.story.until(
