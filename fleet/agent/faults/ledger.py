@@ -9,9 +9,9 @@ from typing import Final
 from fleet.agent import wire
 
 # The two sources tell of one fault within this time of each other.
-TWIN_MS: Final = 2_000
+TWIN_MS: Final = 3_000
 # A sighting waits so long for its twin before it is told.
-HOLD_SECONDS: Final = 2.0
+HOLD_SECONDS: Final = 3.0
 FORGET_SECONDS: Final = 120.0
 MAX_ENTRIES: Final = 5_000
 # What NVML says when it does not know the number.

@@ -13,7 +13,7 @@ from fleet.agent.backoff import Backoff
 from fleet.agent.faults.ledger import Sighting
 from fleet.agent.nvml.card import Card
 
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 2.0
 WAIT_MILLISECONDS: Final = 1
 MAX_EVENTS_A_LOOK: Final = 100
 STOP_SECONDS: Final = 3.0
@@ -52,7 +52,7 @@ class EventWatcher:
             log.debug("The event set was not freed: %s.", error)
 
     def _wait(self, events: Any) -> None:
-        """Take what the set has gathered, once a second: it keeps events until they are fetched.
+        """Take what the set has gathered, every two seconds: it keeps events until they are fetched.
 
         Looking instead of sleeping inside the library costs nothing, ends at once when told to, and cannot spin: on a
         lost card a wait may return immediately, for ever.

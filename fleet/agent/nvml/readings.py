@@ -76,7 +76,8 @@ class Readings:
 
     def answered(self, name: str) -> None:
         """Note that a reading has a value."""
-        self._worked.add(name)
+        if name not in self._worked:
+            self._worked.add(name)
         if self._failing:
             self._failing.pop(name, None)
 
