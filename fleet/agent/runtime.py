@@ -32,6 +32,7 @@ STATUS_SECONDS: Final = 15.0
 BACKLOG_BATCHES: Final = 12
 BACKLOG_SECONDS: Final = 30.0
 LAST_SEND_SECONDS: Final = 3.0
+FIRST_ROUND_SECONDS: Final = 5.0
 COMPRESSION_LEVEL: Final = 3
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Agent:
 
     def __init__(self, state: StateDirectory, identity: Identity, policy: Policy) -> None:
         self.intervals = Intervals(identity, policy)
-        self.last_sample = self.last_report = time.monotonic()
+        self._started = self.last_sample = self.last_report = time.monotonic()
         self._on_stale_library = _do_nothing
         self._state = state
         self._policy = policy
@@ -74,6 +75,7 @@ class Agent:
         self._gpus: dict[str, str] = {}
         self._next_facts = 0.0
         self._last_cut = float("-inf")
+        self._has_sampled = False
         self._next_status = 0.0
 
     def start(self, *, on_stale_library: Callable[[], None]) -> None:
@@ -90,6 +92,9 @@ class Agent:
                 self._gpus = {gpu.uuid: gpu.state for gpu in taken.gpus}
                 self._batcher.add(taken)
                 self._refresh_facts()
+                if not self._has_sampled:
+                    self._has_sampled = True
+                    self.intervals.hasten("report", 0.0)
                 self.last_sample = time.monotonic()
                 if self._driver.is_library_stale():
                     self._on_stale_library()
@@ -134,7 +139,12 @@ class Agent:
     # ---- inside
 
     def _is_cut_due(self) -> bool:
-        """Say whether it is time for a batch: `report` is also called in between, to send again."""
+        """Say whether it is time for a batch: `report` is also called in between, to send again.
+
+        The first waits for the first round, which a slow driver can draw out: whoever joins a machine waits for its cards.
+        """
+        if not self._has_sampled and time.monotonic() - self._started < FIRST_ROUND_SECONDS:
+            return False
         interval = self.intervals.report_seconds
         if len(self._spool) >= BACKLOG_BATCHES:
             interval = max(interval, BACKLOG_SECONDS)

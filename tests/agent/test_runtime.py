@@ -51,6 +51,24 @@ def test_a_reading_arrives_as_it_was_taken(host, agent, panel):
     assert len(made._spool) == 0
 
 
+def test_the_first_report_waits_for_the_first_round_but_not_for_ever(host, agent, panel):
+    made = agent()
+    made.report()
+    assert panel.reports == []
+    made._started -= 6.0
+    made.report()
+    assert [report.driver.state for report in panel.reports] == ["unknown"]
+
+
+def test_the_first_round_is_reported_at_once(host, agent, panel):
+    wanted = []
+    made = agent()
+    made.intervals.hasten = lambda name, seconds: wanted.append((name, seconds))
+    made.sample()
+    made.sample()
+    assert wanted == [("report", 0.0)]
+
+
 def test_a_batch_is_on_disk_before_it_is_sent(host, agent, panel, state):
     made = agent()
     seen = []
@@ -127,6 +145,7 @@ def test_facts_that_went_down_with_a_refused_batch_are_sent_again(host, agent, p
 
 def test_while_much_waits_batches_are_cut_larger(host, agent, panel):
     made = agent()
+    made.sample()
     made._cut()
     made._last_cut -= 1.0
     assert made._is_cut_due()
@@ -140,6 +159,7 @@ def test_while_much_waits_batches_are_cut_larger(host, agent, panel):
 def test_a_shorter_interval_holds_for_the_batch_that_is_next(host, agent, panel):
     made = agent()
     panel.report_interval_seconds = 60.0
+    made.sample()
     made.report()
     assert not made._is_cut_due()
     made.intervals.follow_answer(wire.ReportAnswer(1, 1, 1.0, 1.0, 1))
