@@ -35,8 +35,10 @@ OBSERVED_STATES: Final = frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_RE
 # States of a server that should be heard from.
 REPORTING_STATES: Final = frozenset({_S.READY, _S.DEGRADED})
 
+# An agent that has just started has not looked at the driver yet, which says nothing.
+_NO_FAULT: Final = frozenset({DriverState.OK, DriverState.UNKNOWN})
 # Driver states that are no fault on a machine that never showed a card: it may well have none.
-_NO_FAULT_WITHOUT_GPUS: Final = frozenset({DriverState.OK, DriverState.NO_GPU, DriverState.NO_LIBRARY})
+_NO_FAULT_WITHOUT_GPUS: Final = _NO_FAULT | {DriverState.NO_GPU, DriverState.NO_LIBRARY}
 _FAULTY_GPU_STATES: Final = (_G.LOST, _G.MISSING, _G.DEGRADED, _G.UNKNOWN)
 
 # NVML's recovery action: 0 none, 1 reset, 2 reboot, 3 drain peers, 4 drain and reset, 5 IMEX, 6 bus reset, 7 reboot.
@@ -51,7 +53,8 @@ DRIVER_REASON: Final = "driver_unavailable"
 def server_settled_state(driver_state: DriverState, gpu_states: Iterable[GpuState]) -> tuple[ServerState, str]:
     """Return the state (ready or degraded) and reason of a server that reports; gpu_states: those of its whole cards."""
     states = set(gpu_states)
-    if driver_state != DriverState.OK and (states or driver_state not in _NO_FAULT_WITHOUT_GPUS):
+    is_faulty = driver_state not in _NO_FAULT_WITHOUT_GPUS if not states else driver_state not in _NO_FAULT
+    if is_faulty:
         return _S.DEGRADED, f"driver_{driver_state}"
     for state in _FAULTY_GPU_STATES:
         if state in states:

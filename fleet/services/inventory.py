@@ -81,6 +81,7 @@ def _apply(server: Server, gpus: list[Gpu], report: wire.Report, arrival: _Arriv
         server_id=server.pk,
         rows=gpus,
         sent_gpus=report.gpus,
+        is_looked=report.driver.state != DriverState.UNKNOWN,
         driver_state=DriverState(server.driver_state),
         at=arrival.at,
     )
@@ -131,10 +132,13 @@ def _driver_since(driver: wire.Driver, arrival: _Arrival) -> datetime:
 def _apply_driver(server: Server, driver: wire.Driver, arrival: _Arrival) -> set[str]:
     """Set the driver's fields in memory and write the event of a change; returns the names of fields that changed.
 
-    Versions that a failing driver no longer tells are kept as they were.
+    Versions that a failing driver no longer tells are kept as they were, and so is everything while an agent that has
+    just started has not looked yet.
     """
     before = DriverState(server.driver_state)
     state = DriverState(driver.state) if driver.state in DriverState.values else DriverState.ERROR
+    if state == DriverState.UNKNOWN and before != DriverState.UNKNOWN:
+        return set()
     wanted: dict[str, Any] = {
         "driver_state": state,
         "driver_detail": clean_text(driver.detail, 500),

@@ -143,9 +143,17 @@ def _is_card(sent: wire.Gpu | None) -> bool:
 
 
 def merge_gpus(
-    *, server_id: int, rows: Sequence[Gpu], sent_gpus: Sequence[wire.Gpu], driver_state: DriverState, at: datetime
+    *,
+    server_id: int,
+    rows: Sequence[Gpu],
+    sent_gpus: Sequence[wire.Gpu],
+    driver_state: DriverState,
+    is_looked: bool,
+    at: datetime,
 ) -> GpuMerge:
     """Return what the report changes; rows are changed in memory but for their states, which transitions assign.
+
+    is_looked: the agent has asked the driver; one that has just started and has not says nothing of cards left out.
 
     Cards are known by UUID alone: the index and the order of the report say nothing. A slice that is gone while its card
     answers was taken apart on purpose, and is removed; a card that is gone is missing until somebody forgets it.
@@ -169,7 +177,7 @@ def merge_gpus(
     answering = {
         row.pk for row in rows if row.uuid in named and row.reported_state in _ANSWERING and row.parent_id is None
     }
-    for row in rows:
+    for row in rows if is_looked else ():
         if row.uuid not in named or row.uuid in gone_slices:
             _merge_unsent(row, driver_state, answering, at, merge)
     return merge

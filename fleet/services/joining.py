@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from fleet.agent import wire
@@ -108,22 +108,28 @@ def join_token_revoke(*, join_token: JoinToken, actor: Actor) -> JoinToken:
     return row
 
 
-def _take_token(token: str) -> JoinToken:
-    """Return the locked row of a token that may be used now. Raises NotAuthenticated naming what is wrong."""
+def _find_token(token: str, rows: QuerySet[JoinToken]) -> JoinToken:
+    """Return the row of a token that is neither unknown nor over. Raises NotAuthenticated naming what is wrong."""
     prefix = tokens.parse(token, kind=tokens.JOIN_TOKEN)
-    row = JoinToken.objects.select_for_update().filter(prefix=prefix).first() if prefix else None
+    row = rows.filter(prefix=prefix).first() if prefix else None
     if row is None or not tokens.matches(token, row.token_hash):
         raise NotAuthenticated(
             _("The panel does not know this join token. Copy the whole line again."), code="token_unknown"
         )
     if row.revoked_at is not None:
         raise NotAuthenticated(_("This join token was taken back. Make a new one in the panel."), code="token_revoked")
-    if row.used_at is not None:
-        raise NotAuthenticated(_("This join token was used already. Make a new one in the panel."), code="token_used")
     if row.expires_at <= now():
         raise NotAuthenticated(
             _("This join token is older than 24 hours. Make a new one in the panel."), code="token_expired"
         )
+    return row
+
+
+def _take_token(token: str) -> JoinToken:
+    """Return the locked row of a token that may be used now. Raises NotAuthenticated naming what is wrong."""
+    row = _find_token(token, JoinToken.objects.select_for_update())
+    if row.used_at is not None:
+        raise NotAuthenticated(_("This join token was used already. Make a new one in the panel."), code="token_used")
     return row
 
 
@@ -170,15 +176,12 @@ def _agent_for(server: Server, request: wire.JoinRequest, address: str | None) -
     return agent, issued.token
 
 
-def join_token_authenticate(*, token: str) -> JoinToken | None:
+def join_token_authenticate(*, token: str) -> JoinToken:
     """Return the join that this token stands for, used or not, so that its machine can ask how far it has come.
 
-    None when it is unknown, taken back, or older than its lifetime.
+    Raises NotAuthenticated when it is unknown, taken back, or older than its lifetime.
     """
-    prefix = tokens.parse(token, kind=tokens.JOIN_TOKEN)
-    rows = JoinToken.objects.select_related("server__agent")
-    row = rows.filter(prefix=prefix, revoked_at=None, expires_at__gt=now()).first() if prefix else None
-    return row if row is not None and tokens.matches(token, row.token_hash) else None
+    return _find_token(token, JoinToken.objects.select_related("server__agent"))
 
 
 def server_join(*, request: wire.JoinRequest, address: str | None) -> wire.JoinAnswer:

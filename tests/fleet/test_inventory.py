@@ -90,6 +90,16 @@ def test_a_host_that_reports_no_cards_at_all_has_all_of_them_missing(machine):
     assert (machine.server.state, machine.server.gpu_health) == ("degraded", "failed")
 
 
+def test_an_agent_that_has_not_looked_yet_says_nothing_of_the_cards(machine):
+    machine.send(at=NOON)
+    machine.boot_id = "0b7c2e6e-9f0d-4b52-8a75-0d1f0f5f1c55"
+    machine.send(at=NOON + timedelta(seconds=5), gpus=[], driver=wire.Driver(state="unknown"))
+    assert states(machine) == ["ok"] * 8
+    assert (machine.server.state, machine.server.gpu_health, machine.server.driver_state) == ("ready", "healthy", "ok")
+    assert not Event.objects.filter(kind="gpu.state_changed").exists()
+    assert Event.objects.filter(kind="server.driver_changed").count() == 1
+
+
 def test_a_driver_mismatch_leaves_known_cards_listed_as_unknown_with_both_versions(machine):
     machine.send(at=NOON)
     mismatch = wire.Driver(

@@ -110,6 +110,8 @@ def test_another_reason_for_the_same_state_is_stored_and_no_event(server):
         (DriverState.OK, [GpuState.MISSING, GpuState.LOST], (ServerState.DEGRADED, "gpu_lost")),
         (DriverState.VERSION_MISMATCH, [GpuState.UNKNOWN], (ServerState.DEGRADED, "driver_version_mismatch")),
         (DriverState.NO_GPU, [GpuState.MISSING], (ServerState.DEGRADED, "driver_no_gpu")),
+        (DriverState.UNKNOWN, [GpuState.OK], (ServerState.READY, "")),
+        (DriverState.UNKNOWN, [], (ServerState.READY, "")),
         (DriverState.NO_LIBRARY, [], (ServerState.READY, "")),
         (DriverState.NO_GPU, [], (ServerState.READY, "")),
         (DriverState.NOT_LOADED, [], (ServerState.DEGRADED, "driver_not_loaded")),
