@@ -1,4 +1,4 @@
-"""What every request passes, whoever sends it: an id under which log, audit trail and error answers speak of it."""
+"""What every request passes, whoever sends it: an id by which log and audit trail speak of it; no copies of the answer."""
 
 import re
 import uuid
@@ -33,4 +33,20 @@ class RequestIdMiddleware:
         structlog.contextvars.bind_contextvars(request_id=request_id, address=client_address(request))
         response = self.get_response(request)
         response.headers[HEADER] = request_id
+        return response
+
+
+class NoStoreMiddleware:
+    """Answers hold names, addresses and tokens: nobody on the way keeps them, nor the browser after a log-out.
+
+    A view that knows better sets Cache-Control itself; static files do not come this way.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Say so where the view has said nothing."""
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "private, no-store")
         return response

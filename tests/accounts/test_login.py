@@ -9,7 +9,7 @@ from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.test import Client
 from redis.exceptions import ConnectionError as ValkeyAway
 
-from panel.accounts.models import AuditEntry, LoginSession
+from panel.accounts.models import AuditEntry, LoginSession, User
 from panel.accounts.services import login
 from tests.accounts.people import PASSWORD, person
 
@@ -175,6 +175,14 @@ def test_old_log_in_tokens_make_room_for_new_ones(vera):
         tokens = [token(Client()).json()["token"] for _attempt in range(5)]
     answers = [Client().get("/api/v1/users/me/", headers={"Authorization": f"Bearer {text}"}) for text in tokens]
     assert [answer.status_code for answer in answers] == [401, 401, 200, 200, 200]
+
+
+def test_a_log_in_is_noted_whichever_way_it_came(vera):
+    token(Client())
+    first = User.objects.get(pk=vera.pk).last_login
+    post(Client())
+    assert first is not None
+    assert User.objects.get(pk=vera.pk).last_login > first
 
 
 def test_a_log_in_token_ends_after_a_day(vera):

@@ -7,8 +7,13 @@ import pytest
 from cryptography.fernet import Fernet
 from django.core.exceptions import FieldError, ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connection
 
+from panel.accounts.models import AuditEntry, TwoFactor
+from panel.accounts.services.secrets import keys_in_use
+from panel.accounts.services.two_factor import two_factor_start
 from panel.core import crypto
+from tests.accounts.people import person
 
 OLD, NEW = (Fernet.generate_key().decode() for _ in range(2))
 
@@ -74,6 +79,57 @@ def test_an_encrypted_field_refuses_to_be_searched():
     for lookup in ("exact", "contains", "in"):
         with pytest.raises(FieldError, match="cannot be searched"):
             field.get_lookup(lookup)
+
+
+def stored_ids():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT secret FROM accounts_twofactor ORDER BY id")
+        return [crypto.split(row[0])[0] for row in cursor.fetchall()]
+
+
+def rotate(*options):
+    output = StringIO()
+    call_command("rotate_secrets", *options, stdout=output)
+    return output.getvalue()
+
+
+@pytest.fixture
+def secrets(db, key_file):
+    """Three secrets under the first key, and how to read them back."""
+    expected = {f"person{number}": two_factor_start(user=person(f"person{number}")).secret for number in range(3)}
+    return expected, lambda: dict(TwoFactor.objects.values_list("user__username", "secret"))
+
+
+def test_rotation_moves_every_secret_to_the_new_key_and_the_old_one_can_go(secrets, monkeypatch):
+    monkeypatch.setattr("panel.accounts.services.secrets.BATCH", 2)
+    expected, read = secrets
+    (old,) = set(stored_ids())
+    said = rotate("--new-key")
+    new = crypto.keyring().current_id
+    assert old != new
+    assert stored_ids() == [new] * 3
+    assert "3 secrets" in said
+    assert f"Removed keys: {old}" in rotate("--drop-old")
+    assert list(crypto.keyring().fernets) == [new]
+    assert read() == expected
+    entries = AuditEntry.objects.filter(action="secrets.rotate").order_by("id")
+    assert [entry.after["rotated"] for entry in entries] == [3, 0]
+
+
+def test_a_secret_written_while_the_old_key_is_still_there_keeps_that_key_from_being_dropped(secrets):
+    (old,) = set(stored_ids())
+    crypto.add_key()
+    assert crypto.drop_keys_but(set(keys_in_use())) == []
+    assert old in crypto.keyring().fernets
+
+
+def test_rotation_says_which_key_is_missing_and_changes_nothing(secrets, settings):
+    before = stored_ids()
+    settings.ENCRYPTION_KEYS = f"other:{NEW}"
+    with pytest.raises(CommandError, match=f"'{before[0]}' is missing"):
+        rotate()
+    assert stored_ids() == before
+    assert not AuditEntry.objects.filter(action="secrets.rotate").exists()
 
 
 def test_rotation_refuses_to_write_keys_that_the_environment_holds(settings):

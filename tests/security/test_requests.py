@@ -62,6 +62,12 @@ def test_every_answer_has_the_headers_that_keep_other_pages_out(client, path):
     assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
+@pytest.mark.parametrize("path", ["/settings/", "/api/v1/users/me/", "/api/v1/nothing/", "/login/"])
+def test_nobody_keeps_a_copy_of_an_answer(client, path):
+    client.force_login(person("vera"))
+    assert "no-store" in client.get(path)["Cache-Control"]
+
+
 @override_settings(ALLOWED_HOSTS=["panel.example"])
 def test_a_host_that_is_not_ours_is_refused(client):
     assert client.get("/login/", headers={"Host": "evil.example"}).status_code == 400

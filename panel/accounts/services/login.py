@@ -138,6 +138,7 @@ def token_log_in(*, actor: Actor, username: str, password: str, code: str = "") 
         mine = ApiToken.objects.filter(user=user, name=LOG_IN_TOKEN_NAME, revoked_at=None).order_by("-id")
         surplus = list(mine.values_list("pk", flat=True)[LOG_IN_TOKENS_KEPT - 1 :])
         ApiToken.objects.filter(pk__in=surplus).update(revoked_at=at)
+        User.objects.filter(pk=user.pk).update(last_login=at)
         audit(actor=caller, action="auth.login", target=user, after={"method": "token"})
         return token_store(
             actor=caller,
