@@ -1,7 +1,7 @@
 """Reading the fleet for pages: any number of servers with their cards and newest readings in five queries."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -61,11 +61,9 @@ def gpu_query() -> QuerySet[Gpu]:
     )
 
 
-def last_faults(*, since: datetime, server_ids: Collection[int] | None = None) -> dict[int, LastFault]:
+def last_faults(*, since: datetime, servers: QuerySet[Server]) -> dict[int, LastFault]:
     """Return the newest fault of each card that had one. One query."""
-    faults = GpuFault.objects.filter(last_at__gte=since).exclude(gpu=None)
-    if server_ids is not None:
-        faults = faults.filter(server__in=server_ids)
+    faults = GpuFault.objects.filter(last_at__gte=since, server__in=servers).exclude(gpu=None)
     newest = faults.order_by("gpu_id", "-last_at").distinct("gpu_id")
     return {
         gpu_id: LastFault(kind, code, severity, last_at, count)
@@ -141,11 +139,11 @@ def fleet_rows(*, now: datetime, servers: QuerySet[Server] | None = None, with_f
     found = list(query.select_related("agent").order_by("name"))
     ids = [server.pk for server in found]
     by_id = {server.pk: server for server in found}
-    cards = gpu_query().filter(server__in=ids)
+    cards = gpu_query().filter(server__in=query)
     raws = list((cards if with_forgotten else cards.filter(removed_at=None)).values(*_GPU_FIELDS))
     latest = latest_for_gpus(gpu_ids=[raw["id"] for raw in raws])
     hosts = latest_for_servers(server_ids=ids)
-    faults = last_faults(since=now - FAULTS_SHOWN, server_ids=ids)
+    faults = last_faults(since=now - FAULTS_SHOWN, servers=query)
     rows: dict[int, list[GpuRow]] = defaultdict(list)
     for raw in raws:
         server = by_id[raw["server_id"]]

@@ -45,13 +45,19 @@ def _number(text: str) -> int:
 def _columns(request: PageRequest, wanted: ListFilter) -> dict[str, Any]:
     chosen = shown_columns(wanted.tab, columns_chosen(user=request.user, tab=wanted.tab))
     keys = {column.key for column in chosen}
-    return {"columns": chosen, "shown": keys, "all_columns": [(column, column.key in keys) for column in COLUMNS[wanted.tab]]}
+    return {
+        "columns": chosen,
+        "shown": keys,
+        "all_columns": [(column, column.key in keys) for column in COLUMNS[wanted.tab]],
+    }
 
 
 def _choices(fleet: FleetRows, wanted: ListFilter) -> dict[str, Any]:
-    states = Activity.choices if wanted.tab == "gpus" else [
-        (state.value, state.label) for state in ServerState if state != ServerState.RETIRED
-    ]
+    states = (
+        Activity.choices
+        if wanted.tab == "gpus"
+        else [(state.value, state.label) for state in ServerState if state != ServerState.RETIRED]
+    )
     return {
         "states": [("attention", _("Needs attention")), *states],
         "providers": sorted({row.server.provider for row in fleet.servers if row.server.provider}),
@@ -63,7 +69,10 @@ def _tabs(request: PageRequest, fleet: FleetRows, wanted: ListFilter) -> list[di
     kept = {key: value for key, value in request.GET.items() if key in {"q", "provider", "model"}}
     return [
         {
-            "href": "?" + urlencode({"tab": tab, **kept}), "label": label, "current": wanted.tab == tab, "count": count,
+            "href": "?" + urlencode({"tab": tab, **kept}),
+            "label": label,
+            "current": wanted.tab == tab,
+            "count": count,
         }
         for tab, label, count in (("servers", _("Servers"), len(fleet.servers)), ("gpus", _("GPUs"), len(fleet.gpus)))
     ]
@@ -134,7 +143,9 @@ def export(request: PageRequest) -> HttpResponse:
 @page(Capability.FLEET_VIEW)
 def sparks(request: PageRequest) -> JsonResponse:
     """Answer the mean utilisation of servers over a quarter of an hour: {"<server id>": [percent or null, …]}."""
-    ids = [int(text) for text in request.GET.get("servers", "").split(",") if text.isdecimal() and len(text) < 18][:SPARK_SERVERS]
+    ids = [int(text) for text in request.GET.get("servers", "").split(",") if text.isdecimal() and len(text) < 18][
+        :SPARK_SERVERS
+    ]
     cards = Gpu.objects.filter(server__in=ids, parent=None, removed_at=None).values_list("id", "server_id")
     end = now()
     return JsonResponse(sparklines(dict(cards), start=end - SPARK_LENGTH, end=end))
