@@ -91,6 +91,11 @@ class Shell:
         return Server.objects.filter(state=ServerState.NOT_REPORTING, retired_at=None).count()
 
     @property
+    def version(self) -> str:
+        """Return the panel's version, for addresses that browsers keep."""
+        return str(settings.VERSION)
+
+    @property
     def languages(self) -> list[tuple[str, str]]:
         """Return the languages of the panel, each in its own words."""
         return list(settings.LANGUAGES)

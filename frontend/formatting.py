@@ -90,11 +90,11 @@ def duration(seconds: float) -> str:
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """Return how long ago, or in how long, in one unit: "3 minutes ago", "in 2 days"."""
+    """Return how long ago (rounded down), or in how long (to the nearest), in one unit: "3 minutes ago", "in 2 days"."""
     seconds = (now - then).total_seconds()
     for size, past, future in _AGO_UNITS:
         if abs(seconds) >= max(size, JUST_NOW_SECONDS):
-            return (past if seconds > 0 else future)(int(abs(seconds) // size))
+            return past(int(seconds // size)) if seconds > 0 else future(int(-seconds / size + 0.5))
     return _("just now")
 
 

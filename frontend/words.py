@@ -72,6 +72,12 @@ def _slices_removed(data: Mapping[str, Any]) -> str:
     return ngettext("%(count)d MIG instance removed", "%(count)d MIG instances removed", count) % {"count": count}
 
 
+def _summary(data: Mapping[str, Any]) -> str:
+    states = data.get("states") or {}
+    told = ", ".join(f"{_label(GpuState, state)} × {count}" for state, count in states.items())
+    return _("Changes of GPU states, taken together: %(states)s") % {"states": told or "—"}
+
+
 def _fault(kind: str, data: Mapping[str, Any]) -> str:
     code = data.get("code")
     meaning = fault_meaning(kind, code if isinstance(code, int) else None)
@@ -84,6 +90,7 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "server.driver_changed": _driver,
     "gpu.state_changed": lambda data: _state_change(GpuState, data),
     "gpu.found": _found,
+    "gpu.states_changed": _summary,
     "gpu.forgotten": lambda _data: _("Forgotten: it was taken out on purpose"),
     "gpu.slices_removed": _slices_removed,
     "gpu.xid": lambda data: _fault("xid", data),
@@ -100,6 +107,7 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "user.update": gettext_lazy("User changed"),
     "user.delete": gettext_lazy("User deleted"),
     "user.password": gettext_lazy("Password changed"),
+    "user.preferences": gettext_lazy("Own settings changed"),
     "user.two_factor_on": gettext_lazy("Second factor switched on"),
     "user.two_factor_off": gettext_lazy("Second factor switched off"),
     "token.create": gettext_lazy("API token made"),

@@ -14,8 +14,8 @@ _catalog = JavaScriptCatalog.as_view(packages=["frontend"])
 
 @login_not_required
 def javascript_catalog(request: HttpRequest) -> HttpResponse:
-    """Answer gettext and its catalogue in ?language=. Cached for an hour: the page's address names the language."""
+    """Answer gettext and its catalogue in ?language=. Kept for a day: the address names the language and our version."""
     with override(known_language(request.GET.get("language", "")) or settings.LANGUAGE_CODE):
         response: HttpResponse = _catalog(request)  # type: ignore[assignment]  # a synchronous view
-    patch_cache_control(response, private=True, max_age=3600)
+    patch_cache_control(response, private=True, max_age=86_400)
     return response

@@ -6,6 +6,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from frontend.preferences import known_language, known_theme, remember
+from panel.accounts.audit import Actor
 from panel.accounts.models import User
 from panel.accounts.services.users import preferences_update
 
@@ -29,7 +30,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     }
     chosen = {key: value for key, value in wanted.items() if value}
     if chosen and isinstance(request.user, User):
-        preferences_update(user=request.user, **chosen)
+        preferences_update(actor=Actor.from_request(request), user=request.user, **chosen)
     is_fetch = request.headers.get("X-Requested-With") == "fetch"
     response = HttpResponse(status=204) if is_fetch else HttpResponseRedirect(safe_next(request))
     remember(response, **chosen)

@@ -87,6 +87,7 @@ def test_durations_show_their_two_largest_units(seconds, text):
         (7200, "2 hours ago"),
         (-172_800, "in 2 days"),
         (-40, "in 40 seconds"),
+        (-7_775_990, "in 90 days"),
     ],
 )
 def test_relative_times_count_in_one_unit(seconds, text):
@@ -166,6 +167,7 @@ def test_live_numbers_read_the_same_as_those_of_the_server():
           figures: kinds.map((kind) => values.map((value) => f.withUnit(value, kind))),
           durations: values.map((value) => f.duration(value)),
           ago: values.map((value) => f.ago(0, value * 1000)),
+          ahead: values.map((value) => f.ago(value * 1000, 0)),
         }}));
     """
     done = subprocess.run(
@@ -178,3 +180,5 @@ def test_live_numbers_read_the_same_as_those_of_the_server():
     assert live["durations"] == [formatting.duration(value) for value in values]
     spans = [value for value in values if value < 1e6]
     assert live["ago"][: len(spans)] == [formatting.ago(epoch, epoch + timedelta(seconds=value)) for value in spans]
+    ahead = [formatting.ago(epoch + timedelta(seconds=value), epoch) for value in spans]
+    assert live["ahead"][: len(spans)] == ahead

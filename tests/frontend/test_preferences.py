@@ -65,7 +65,7 @@ def test_the_words_of_javascript_come_in_the_language_of_their_address(ada):
     answer = ada.get("/jsi18n/?language=zh-hans")
     assert answer["Content-Type"].startswith("text/javascript")
     assert "gettext" in answer.content.decode()
-    assert "max-age=3600" in answer["Cache-Control"]
+    assert "max-age=86400" in answer["Cache-Control"]
 
 
 def test_programs_are_left_alone(ada):

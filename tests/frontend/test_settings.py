@@ -205,3 +205,4 @@ def test_the_installation_page_names_the_variable_of_each_value(ada, settings):
     assert "https://panel.example" in page
     assert "FLEETDECK_PUBLIC_URL" in page
     assert settings.VERSION in page
+    assert "every 5 s" in page

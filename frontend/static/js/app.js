@@ -54,8 +54,12 @@ document.addEventListener("htmx:beforeCleanupElement", (event) => {
   const { elt } = /** @type {CustomEvent} */ (event).detail;
   if (mounted.has(elt)) unmountAll(elt);
 });
+// A request that the browser drops because the page goes away is no failure to tell of.
+let isLeaving = false;
+window.addEventListener("beforeunload", () => { isLeaving = true; });
+window.addEventListener("pageshow", () => { isLeaving = false; });
 for (const name of ["htmx:sendError", "htmx:timeout"]) {
-  document.addEventListener(name, () => toast({ text: gettext("The panel does not answer. Check the connection."), tone: "critical", once: "net" }));
+  document.addEventListener(name, () => !isLeaving && toast({ text: gettext("The panel does not answer. Check the connection."), tone: "critical", once: "net" }));
 }
 document.addEventListener("htmx:responseError", (event) => {
   const { xhr } = /** @type {CustomEvent} */ (event).detail;

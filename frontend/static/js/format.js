@@ -75,7 +75,7 @@ export function duration(seconds) {
 }
 
 /**
- * How long ago, or in how long, in one unit.
+ * How long ago (rounded down), or in how long (to the nearest), in one unit.
  * @param {number} then Unix ms
  * @param {number} now Unix ms
  */
@@ -84,7 +84,7 @@ export function ago(then, now) {
   const size = Math.abs(seconds);
   const past = seconds > 0;
   /** @param {number} unit */
-  const n = (unit) => Math.floor(size / unit);
+  const n = (unit) => Math.floor(size / unit + (past ? 0 : 0.5));
   if (size >= 86400) return interpolate(past ? ngettext("%s day ago", "%s days ago", n(86400)) : ngettext("in %s day", "in %s days", n(86400)), [n(86400)]);
   if (size >= 3600) return interpolate(past ? ngettext("%s hour ago", "%s hours ago", n(3600)) : ngettext("in %s hour", "in %s hours", n(3600)), [n(3600)]);
   if (size >= 60) return interpolate(past ? ngettext("%s minute ago", "%s minutes ago", n(60)) : ngettext("in %s minute", "in %s minutes", n(60)), [n(60)]);

@@ -41,7 +41,7 @@ def profile(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _profile(request, preferences=form)
     try:
-        user = preferences_update(user=request.user, **form.cleaned_data)
+        user = preferences_update(actor=Actor.from_request(request), user=request.user, **form.cleaned_data)
     except InvalidInput as error:
         refuse(form, error)
         return _profile(request, preferences=form)
