@@ -138,18 +138,24 @@ def test_a_password_set_by_an_admin_ends_every_session(system, ada):
     ("wanted", "field"),
     [({"language": "tlh"}, "language"), ({"time_zone": "Mars/Olympus"}, "time_zone"), ({"theme": "pink"}, "theme")],
 )
-def test_preferences_that_do_not_exist_are_refused(wanted, field):
+def test_preferences_that_do_not_exist_are_refused(system, wanted, field):
     with pytest.raises(InvalidInput) as error:
-        users.preferences_update(user=person("vera"), **wanted)
+        users.preferences_update(actor=system, user=person("vera"), **wanted)
     assert error.value.field == field
 
 
-def test_preferences_change_only_what_is_given():
+def test_preferences_change_only_what_is_given(system):
     vera = person("vera", time_zone="Asia/Shanghai", theme="dark")
-    users.preferences_update(user=vera, language="zh-hans")
-    users.preferences_update(user=vera, time_zone="")
+    users.preferences_update(actor=system, user=vera, language="zh-hans")
+    users.preferences_update(actor=system, user=vera, time_zone="")
     vera.refresh_from_db()
     assert (vera.language, vera.time_zone, vera.theme) == ("zh-hans", "", "dark")
+    users.preferences_update(actor=system, user=vera, theme="dark")
+    entries = AuditEntry.objects.filter(action="user.preferences").order_by("id")
+    assert [(entry.before, entry.after) for entry in entries] == [
+        ({"language": ""}, {"language": "zh-hans"}),
+        ({"time_zone": "Asia/Shanghai"}, {"time_zone": ""}),
+    ]
 
 
 def test_the_first_admin_is_made_once():

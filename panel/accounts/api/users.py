@@ -186,7 +186,9 @@ class UserViewSet(
         """Set language, time zone, theme or keyboard shortcuts."""
         body = PreferencesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        user = users.preferences_update(user=person_of(request), **body.validated_data)
+        user = users.preferences_update(
+            actor=Actor.from_request(request), user=person_of(request), **body.validated_data
+        )
         return Response(MeSerializer(user, context={"request": request}).data)
 
     @extend_schema(summary="Change one's own password", request=PasswordChangeSerializer, responses={204: None})

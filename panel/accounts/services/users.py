@@ -21,7 +21,7 @@ from panel.core.rates import Rate, count_attempt, refund_attempt
 
 MAX_PASSWORD_LENGTH: Final = 1024
 PASSWORD_GUESSES: Final = Rate(limit=10, period_seconds=300)
-PREFERENCES: Final = ("language", "time_zone", "theme", "has_shortcuts")
+PREFERENCES: Final[tuple[str, ...]] = ("language", "time_zone", "theme", "has_shortcuts")
 
 
 def _facts(user: User) -> dict[str, Any]:
@@ -187,11 +187,8 @@ def _store_password(*, actor: Actor, user: User, password: str, except_key: str 
     sessions_end_all(actor=actor, user=user, except_key=except_key, reason="password changed")
 
 
-def preferences_update(*, user: User, **wanted: Any) -> User:
-    """Set language, time_zone, theme or has_shortcuts of one's own pages; empty text means automatic. Raises InvalidInput.
-
-    Not audited: it changes nothing for anybody else.
-    """
+def preferences_update(*, actor: Actor, user: User, **wanted: Any) -> User:
+    """Set language, time_zone, theme or has_shortcuts of one's own pages; empty text means automatic. Raises InvalidInput."""
     language, zone, theme = (wanted.get(key) for key in ("language", "time_zone", "theme"))
     if language and language not in dict(settings.LANGUAGES):
         raise InvalidInput(_("This language is not there yet."), field="language")
@@ -199,8 +196,13 @@ def preferences_update(*, user: User, **wanted: Any) -> User:
         raise InvalidInput(_("There is no time zone “%(zone)s”.") % {"zone": zone}, field="time_zone")
     if theme is not None and theme not in Theme.values:
         raise InvalidInput(_("There is no theme “%(theme)s”.") % {"theme": theme}, field="theme")
-    fields = [key for key in PREFERENCES if key in wanted]
-    for key in fields:
-        setattr(user, key, wanted[key])
-    user.save(update_fields=fields)
+    changed = {key: wanted[key] for key in PREFERENCES if key in wanted and wanted[key] != getattr(user, key)}
+    if not changed:
+        return user
+    before = {key: getattr(user, key) for key in changed}
+    for key, value in changed.items():
+        setattr(user, key, value)
+    with transaction.atomic():
+        user.save(update_fields=list(changed))
+        audit(actor=actor, action="user.preferences", target=user, before=before, after=changed)
     return user
