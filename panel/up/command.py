@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from panel.up import datadir, leftovers, plan, ports, services
+from panel.up.agent import follow
 from panel.up.datadir import BASE_DIR
 from panel.up.errors import UpError
 from panel.up.supervisor import Supervisor
@@ -106,6 +107,8 @@ async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, add
         supervisor.start(plan.agent(environment, panel_url=address.local_url, data_dir=data_dir))
     if options.servers is not None:
         supervisor.say(f"Simulating {options.servers} servers")
+        for state_dir in (data_dir / plan.SIMULATION).glob("servers/*/state"):
+            follow(address.local_url, state_dir)
         supervisor.start(
             plan.demo(environment, panel_url=address.local_url, data_dir=data_dir, servers=options.servers)
         )

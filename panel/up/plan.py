@@ -13,6 +13,7 @@ from panel.up.datadir import BASE_DIR
 WEB_STOP_SECONDS: Final = 10.0
 WORKER_STOP_SECONDS: Final = 20.0
 AGENT_STATE: Final = "agent"
+SIMULATION: Final = "simulation"
 AGENT_RECORD: Final = "run/agent.json"
 DEMO_RECORD: Final = "run/demo-token"
 # What an agent has no business with, although it runs beside the panel here.
@@ -130,7 +131,7 @@ def demo(environment: Mapping[str, str], *, panel_url: str, data_dir: Path, serv
         name="demo",
         command=(
             *(sys.executable, "-m", "fleet.simulation", "run", "--panel", panel_url, "--servers", str(servers)),
-            *("--data-dir", str(data_dir / "simulation"), "--token-file", str(data_dir / DEMO_RECORD)),
+            *("--data-dir", str(data_dir / SIMULATION), "--token-file", str(data_dir / DEMO_RECORD)),
         ),
         environment={name: value for name, value in environment.items() if name not in SECRETS},
         directory=BASE_DIR,
