@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
 
@@ -197,20 +198,15 @@ def _do_nothing() -> None:
     pass
 
 
-class _unless_busy:  # noqa: N801 (reads as a phrase after `with`)
-    """Holds a lock if it is free; tells whether it does."""
-
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
-        self._is_held = False
-
-    def __enter__(self) -> bool:
-        self._is_held = self._lock.acquire(blocking=False)
-        return self._is_held
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._is_held:
-            self._lock.release()
+@contextmanager
+def _unless_busy(lock: threading.Lock) -> Iterator[bool]:
+    """Hold a lock if it is free; gives whether it was."""
+    is_free = lock.acquire(blocking=False)
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            lock.release()
 
 
 def read_options(policy: Policy) -> ReadOptions:
