@@ -1,7 +1,5 @@
 """The Celery worker around an agent: app, in-memory broker, threads and beat in one process."""
 
-import ctypes
-import gc
 import logging
 import os
 import signal
@@ -13,6 +11,7 @@ from celery import Celery
 from celery.worker import WorkController
 from celery.worker import state as worker_state
 
+from fleet.agent import memory
 from fleet.agent.runtime import Agent
 from fleet.agent.timetable import TASK_OF, BeatStep, Timetable
 from fleet.agent.watchdog import Watchdog
@@ -20,7 +19,6 @@ from fleet.agent.watchdog import Watchdog
 # One for each kind of work, and one to spare.
 THREADS: Final = 4
 EXIT_OK: Final = 0
-M_ARENA_MAX: Final = -8
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +56,6 @@ def make_app(agent: Agent) -> Celery:
 
 def run_agent(agent: Agent) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status. Call from the main thread."""
-    _limit_memory()
     timetable = Timetable()
     worker = WorkController(
         app=make_app(agent),
@@ -77,7 +74,7 @@ def run_agent(agent: Agent) -> int:
     agent.intervals.attach(timetable)
     watchdog = Watchdog(lambda: min(agent.last_sample, agent.last_report))
     watchdog.start()
-    _trim_memory()
+    memory.trim()
     worker.start()
     watchdog.stop()
     agent.close()
@@ -108,20 +105,3 @@ class _Successor:
 def _stop(_number: int, _frame: FrameType | None) -> None:
     """Have the worker's loop end; it looks once a second."""
     worker_state.should_stop = EXIT_OK  # type: ignore[assignment]
-
-
-def _limit_memory() -> None:
-    """Keep allocations of all threads in few arenas: each would keep what its busiest moment needed."""
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
-        if mallopt is not None:
-            mallopt(M_ARENA_MAX, 1)
-
-
-def _trim_memory() -> None:
-    """Give back what importing took, and leave what stays out of garbage collection."""
-    gc.collect()
-    gc.freeze()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

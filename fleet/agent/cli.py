@@ -63,8 +63,13 @@ def _run(state: StateDirectory) -> int:
         policy = load_policy(state.policy_path)
     except PolicyError as error:
         return _complain(str(error))
-    from fleet.agent.app import run_agent
+    from fleet.agent import memory
+
+    memory.limit()
     from fleet.agent.runtime import Agent
+
+    memory.trim()  # between the two large imports: what the first leaves behind is room for the second
+    from fleet.agent.app import run_agent
 
     logging.getLogger(__name__).info(
         "Agent %s of %s reports to %s.", __version__, identity.server_name, identity.panel_url
