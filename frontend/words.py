@@ -108,6 +108,7 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "user.delete": gettext_lazy("User deleted"),
     "user.password": gettext_lazy("Password changed"),
     "user.preferences": gettext_lazy("Own settings changed"),
+    "user.two_factor_start": gettext_lazy("Second factor being set up"),
     "user.two_factor_on": gettext_lazy("Second factor switched on"),
     "user.two_factor_off": gettext_lazy("Second factor switched off"),
     "token.create": gettext_lazy("API token made"),

@@ -35,7 +35,7 @@ def vera(db):
 @pytest.fixture
 def enrolled(vera, clock):
     """Return the secret and the recovery codes of vera, whose second factor is on; a minute later."""
-    secret = two_factor.two_factor_start(user=vera).secret
+    secret = two_factor.two_factor_start(actor=Actor.from_user(vera), user=vera).secret
     codes = two_factor.two_factor_confirm(actor=Actor.from_user(vera), user=vera, code=code_at(secret, NOON))
     clock.shift(60)
     return secret, codes
@@ -47,7 +47,7 @@ def test_the_codes_are_those_of_rfc_6238():
 
 
 def test_it_counts_only_once_a_first_code_was_right(vera, clock):
-    enrolment = two_factor.two_factor_start(user=vera)
+    enrolment = two_factor.two_factor_start(actor=Actor.from_user(vera), user=vera)
     assert enrolment.uri.startswith("otpauth://totp/Fleetdeck:vera?")
     with pytest.raises(InvalidInput):
         two_factor.two_factor_confirm(actor=Actor.from_user(vera), user=vera, code="000000")
@@ -56,7 +56,7 @@ def test_it_counts_only_once_a_first_code_was_right(vera, clock):
 
 
 def test_the_secret_is_encrypted_in_the_database_and_in_no_repr(vera):
-    enrolment = two_factor.two_factor_start(user=vera)
+    enrolment = two_factor.two_factor_start(actor=Actor.from_user(vera), user=vera)
     with connection.cursor() as cursor:
         cursor.execute("SELECT secret FROM accounts_twofactor")
         stored = cursor.fetchone()[0]
@@ -104,7 +104,7 @@ def test_codes_cannot_be_guessed(vera, enrolled):
 
 def test_a_second_one_is_refused_while_one_is_on(vera, enrolled):
     with pytest.raises(Conflict):
-        two_factor.two_factor_start(user=vera)
+        two_factor.two_factor_start(actor=Actor.from_user(vera), user=vera)
     with pytest.raises(Conflict):
         two_factor.two_factor_confirm(actor=Actor.from_user(vera), user=vera, code="000000")
 
@@ -153,6 +153,7 @@ def test_the_api_switches_it_on_and_off_with_the_password(vera, clock):
     assert client.post("/api/v1/two-factor/disable/", {"password": PASSWORD}).status_code == 204
     assert client.get("/api/v1/two-factor/").json() == {"is_on": False, "recovery_codes_left": 0}
     assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == [
+        "user.two_factor_start",
         "user.two_factor_on",
         "user.two_factor_off",
     ]

@@ -68,7 +68,7 @@ def plant(admin):
     client.get("/api/v1/users/me/")
     client.get(f"/api/v1/users/?cursor={planted['own token']}&password={CANARY_WRONG}")
     Client(headers={"Authorization": f"Bearer {planted['own token']}x"}).get("/api/v1/users/")
-    planted["totp secret"] = two_factor.two_factor_start(user=vera).secret
+    planted["totp secret"] = two_factor.two_factor_start(actor=Actor.from_user(vera), user=vera).secret
     code = two_factor._totp(planted["totp secret"]).generate(int(time.time())).decode()
     for index, recovery in enumerate(two_factor.two_factor_confirm(actor=Actor.from_user(vera), user=vera, code=code)):
         planted[f"recovery code {index}"] = recovery

@@ -9,6 +9,7 @@ from django.core.exceptions import FieldError, ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from panel.accounts.audit import Actor
 from panel.accounts.models import AuditEntry, TwoFactor
 from panel.accounts.services.secrets import keys_in_use
 from panel.accounts.services.two_factor import two_factor_start
@@ -96,7 +97,8 @@ def rotate(*options):
 @pytest.fixture
 def secrets(db, key_file):
     """Three secrets under the first key, and how to read them back."""
-    expected = {f"person{number}": two_factor_start(user=person(f"person{number}")).secret for number in range(3)}
+    people, system = [person(f"person{number}") for number in range(3)], Actor.system("test")
+    expected = {user.username: two_factor_start(actor=system, user=user).secret for user in people}
     return expected, lambda: dict(TwoFactor.objects.values_list("user__username", "secret"))
 
 

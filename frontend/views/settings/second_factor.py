@@ -78,7 +78,7 @@ def start(request: PageRequest) -> HttpResponse:
     wrong = _proved(request)
     if wrong is not None:
         return _show(request, form=wrong)
-    enrolment = two_factor_start(user=request.user)
+    enrolment = two_factor_start(actor=Actor.from_request(request), user=request.user)
     return _enrol(request, form=CodeForm(), secret=enrolment.secret, uri=enrolment.uri, qr=qr_code(enrolment.uri))
 
 

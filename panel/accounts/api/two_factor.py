@@ -64,7 +64,7 @@ class TwoFactorViewSet(viewsets.ViewSet):
     def start(self, request: Request) -> Response:
         """Make a secret for the app. It counts once a first code is confirmed."""
         self._prove(request)
-        enrolment = two_factor.two_factor_start(user=person_of(request))
+        enrolment = two_factor.two_factor_start(actor=Actor.from_request(request), user=person_of(request))
         return Response({"secret": enrolment.secret, "uri": enrolment.uri})
 
     @extend_schema(

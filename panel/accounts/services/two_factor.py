@@ -58,12 +58,14 @@ def two_factor_is_on(user: User) -> bool:
     return _device(user) is not None
 
 
-def two_factor_start(*, user: User) -> Enrolment:
+def two_factor_start(*, actor: Actor, user: User) -> Enrolment:
     """Make a secret for the person's app. It counts for nothing until `two_factor_confirm`. Raises Conflict when one is on."""
     if two_factor_is_on(user):
         raise Conflict(_("A second factor is on already. Switch it off first."), code="two_factor_on")
     secret = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
-    TwoFactor.objects.update_or_create(user=user, defaults={"secret": secret, "created_at": now(), "last_step": 0})
+    with transaction.atomic():
+        TwoFactor.objects.update_or_create(user=user, defaults={"secret": secret, "created_at": now(), "last_step": 0})
+        audit(actor=actor, action="user.two_factor_start", target=user)
     return Enrolment(secret=secret, uri=_totp(secret).get_provisioning_uri(user.username, ISSUER))
 
 
