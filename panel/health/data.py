@@ -1,4 +1,4 @@
-"""Checks of the data's way: partitions for the samples, sockets of the browsers."""
+"""Checks of the data's way: partitions for the samples, rollups, sockets of the browsers."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -7,14 +7,18 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from monitoring.live.counters import KEY_PREFIX
-from monitoring.store.tables import KINDS
+from monitoring.models import DirtyHour
+from monitoring.store.progress import progress_of
+from monitoring.store.tables import FIVE_MINUTES, KINDS
 from panel.core.clock import now
 from panel.core.health import Check, CheckStatus
 from panel.core.partitions import PartitionState, partition_state
 from panel.core.valkey import valkey
-from panel.health.words import size
+from panel.health.words import seconds, size
 
 PARTITIONS_AHEAD: Final = 3
+LAG_WARNING_SECONDS: Final = 900.0
+LAG_CRITICAL_SECONDS: Final = 3600.0
 
 
 def partition_checks() -> Iterable[Check]:
@@ -41,6 +45,28 @@ def _partition_check(state: PartitionState, today: date) -> Check:
     limit = _("at least %(limit)s days ahead") % {"limit": PARTITIONS_AHEAD}
     name = _("Partitions of %(table)s") % {"table": state.table}
     return Check(f"partitions_ahead_{state.table}", name, status, value, limit, advice, state.ahead)
+
+
+def rollup_checks() -> Iterable[Check]:
+    """How far behind the rollups are, which charts beyond the last hour read, and how much late data waits."""
+    for kind in KINDS:
+        name = _("Rollups of %(table)s") % {"table": kind.samples.name}
+        code = f"rollup_lag_{kind.name}_seconds"
+        until_ms = progress_of(kind, str(FIVE_MINUTES))
+        limit = _("below %(limit)s") % {"limit": seconds(LAG_WARNING_SECONDS)}
+        if until_ms is None:
+            yield Check(code, name, CheckStatus.OK, _("none yet"), limit)
+            continue
+        lag = max(0.0, now().timestamp() - until_ms / 1000)
+        late = DirtyHour.objects.filter(kind=kind.code).count()
+        value = _("%(lag)s behind; %(late)s late hours wait") % {"lag": seconds(lag), "late": late}
+        status = CheckStatus.OK
+        if lag >= LAG_WARNING_SECONDS:
+            status = CheckStatus.CRITICAL if lag >= LAG_CRITICAL_SECONDS else CheckStatus.WARNING
+        advice = (
+            "" if status == CheckStatus.OK else _("The job that makes them fails or is stuck: see the worker's log.")
+        )
+        yield Check(code, name, status, value, limit, advice, lag)
 
 
 def live_counters() -> list[dict[str, int]]:

@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _
 
 from panel.core.health import register
 from panel.health.agents import agent_checks
-from panel.health.data import live_checks, partition_checks
+from panel.health.data import live_checks, partition_checks, rollup_checks
 from panel.health.deadman import deadman_checks
 from panel.health.processes import beat_checks, queue_checks, worker_checks
 from panel.health.stores import clock_checks, database_checks, disk_checks, valkey_checks
@@ -18,6 +18,7 @@ def register_all() -> None:
     register("valkey", valkey_checks, name=lambda: _("Valkey"))
     register("database", database_checks, name=lambda: _("Postgres"))
     register("partitions", partition_checks, name=lambda: _("Partitions"))
+    register("rollups", rollup_checks, name=lambda: _("Rollups"))
     register("disk", disk_checks, name=lambda: _("Disk of the data directory"))
     register("clock", clock_checks, name=lambda: _("Clock against the database's"))
     register("live", live_checks, name=lambda: _("Live sockets"))

@@ -1,6 +1,7 @@
 """The checks of Self-health: each has a state that is well and one that is not."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.conf import settings
@@ -136,6 +137,26 @@ def test_a_policy_that_throws_tasks_away_is_told(policy, maxmemory, status):
     finally:
         valkey().config_set("maxmemory-policy", "noeviction")
         valkey().config_set("maxmemory", "0")
+
+
+def test_rollups_that_stand_still_are_told():
+    from monitoring.store.progress import progress_set
+    from monitoring.store.tables import FIVE_MINUTES, GPU
+
+    for lag, status in ((60, CheckStatus.OK), (1200, CheckStatus.WARNING), (7200, CheckStatus.CRITICAL)):
+        progress_set(GPU, str(FIVE_MINUTES), int((now().timestamp() - lag) * 1000))
+        assert by_code()["rollup_lag_gpu_seconds"].status == status
+
+
+@pytest.mark.parametrize(
+    ("days_later", "status"), [(4, CheckStatus.OK), (5, CheckStatus.WARNING), (9, CheckStatus.CRITICAL)]
+)
+def test_partitions_that_run_out_are_told(time_machine, days_later, status):
+    from monitoring.services import sample_partitions_make
+
+    sample_partitions_make()
+    time_machine.move_to(now() + timedelta(days=days_later))
+    assert by_code()["partitions_ahead_gpu_sample"].status == status
 
 
 def test_a_full_disk_is_told(monkeypatch):
