@@ -5,13 +5,13 @@ with spaces to a multiple of 4), then for each series in the header `points` ave
 floats, NaN for a gap. Bucket i begins at from_ms + i × step_seconds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from monitoring.metrics import GPU_METRICS, HOST_METRICS
 from monitoring.selectors import Series, SeriesResult
@@ -49,27 +49,26 @@ def _identity(series: Series) -> dict[str, Any]:
 def to_json(answer: SeriesAnswer) -> bytes:
     """Return the answer as JSON; a bucket is [start, average, maximum], a gap [start, null, null]."""
     result = answer.result
-    starts_ms = result.from_ms + np.arange(result.points) * result.step_seconds * 1000
-    starts = [f"{moment}Z" for moment in np.datetime_as_string(starts_ms.astype("datetime64[ms]"), unit="s")]
     body = {
         "step_seconds": result.step_seconds,
         "level": result.level,
         "from": answer.start.astimezone(UTC),
         "to": answer.end.astimezone(UTC),
-        "series": [_identity(one) | {"points": _points(one, starts)} for one in result.series],
+        "series": [
+            _identity(one) | {"points": points} for one, points in zip(result.series, _points(result), strict=True)
+        ],
     }
     return _encoder.encode(body)  # which writes NaN as null
 
 
-def _points(series: Series, starts: list[str]) -> list[tuple[str, float, float]]:
-    decimals = _DECIMALS[_UNITS[series.kind][series.metric]]
-    average, maximum = (_rounded(values, decimals) for values in (series.average, series.maximum))
-    return list(zip(starts, average, maximum, strict=True))
-
-
-def _rounded(values: NDArray[np.float32], decimals: int) -> list[float]:
-    rounded: list[float] = np.round(values.astype(np.float64), decimals).tolist()
-    return rounded
+def _points(result: SeriesResult) -> Iterator[list[tuple[str, float, float]]]:
+    """Yield the points of each series, rounded to what its unit can mean."""
+    starts_ms = result.from_ms + np.arange(result.points) * result.step_seconds * 1000
+    starts = [f"{moment}Z" for moment in np.datetime_as_string(starts_ms.astype("datetime64[ms]"), unit="s")]
+    for one in result.series:
+        decimals = _DECIMALS[_UNITS[one.kind][one.metric]]
+        average, maximum = np.round(np.array([one.average, one.maximum], dtype=np.float64), decimals).tolist()
+        yield list(zip(starts, average, maximum, strict=True))
 
 
 def to_frame(answer: SeriesAnswer) -> bytes:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from monitoring.store.grid import row_span_ms, slots_per_row
 from monitoring.store.rollup import Stats, empty
-from monitoring.store.rows import Cell, decode_cells, encode_cells
+from monitoring.store.rows import Cell, decode_cells, encode_cells, front_of
 from monitoring.store.sql import fetch_row
 from monitoring.store.tables import HOUR_MS, SubjectKind
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Rows of one level. subjects, starts_ms: (rows); cells: for each asked metric, (rows) of `rows.cell_dtype`.
+    """Rows of one level. subjects, starts_ms: (rows); cells: for each asked metric, (rows) of `rows.cell_dtype` or its front.
 
     until_ms: what the rows were rolled up to when they were read; what comes after is in no row.
     """
@@ -40,7 +40,8 @@ def rollup_cells(
 ) -> Cells:
     """Return the cells of these subjects whose rows touch [start, end), and how far `until_step` has come. One query."""
     span_ms = row_span_ms(level)
-    wanted = ", ".join(f"array_agg({column})" for column in columns)
+    slots = slots_per_row(level)
+    wanted = ", ".join(f"array_agg({front_of(column, level, slots)})" for column in columns)
     row = fetch_row(
         f"SELECT array_agg(subject_id), array_agg(hour), {wanted},"  # noqa: S608 - names of the catalogue
         " (SELECT until_ms FROM series_progress WHERE kind = %(kind)s AND step = %(step)s)"
@@ -60,11 +61,10 @@ def rollup_cells(
         return Cells(
             nothing,
             nothing.astype(np.int64),
-            [decode_cells([], level, slots_per_row(level)) for _ in columns],
+            [decode_cells([], level, slots, front=True) for _ in columns],
             until_ms or 0,
         )
-    slots = slots_per_row(level)
-    decoded = [decode_cells(cells, level, slots) for cells in columns_cells]
+    decoded = [decode_cells(cells, level, slots, front=True) for cells in columns_cells]
     return Cells(subjects, hours.astype(np.int64) * HOUR_MS, decoded, until_ms or 0)
 
 

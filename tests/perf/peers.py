@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -45,11 +46,12 @@ class Victoria:
 
 
 def directory_bytes(path):
-    """Return the bytes of all files below."""
+    """Return the bytes of all files below; what goes away meanwhile does not count."""
     total = 0
-    for file in path.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            total += file.stat().st_size if file.is_file() else 0
+    for folder, _folders, files in os.walk(path):
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(folder) / file).stat().st_size
     return total
 
 
