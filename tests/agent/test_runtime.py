@@ -156,6 +156,24 @@ def test_while_much_waits_batches_are_cut_larger(host, agent, panel):
     assert made._is_cut_due()
 
 
+def test_a_day_of_eight_cards_without_the_panel_fits_the_spool(host, agent, panel):
+    panel.answer_with.extend([(503, b"", {})] * 99)
+    card_list = [host.add_card(H200) for _ in range(8)]
+    made = agent()
+    made.sample()
+    cut_and_send(made)
+    size = made._spool.oldest()[0].size
+    for number in range(6):  # thirty seconds at the usual interval
+        for place, card in enumerate(card_list):
+            wave = (number * 37 + place * 11) % 97
+            card.set(utilization_percent=wave, power_milliwatts=400_123 + wave * 1_733, energy_millijoules=wave**5)
+        made.sample()
+    cut_and_send(made)
+    batches_a_day = 86_400 / runtime_module.BACKLOG_SECONDS
+    each = made._spool._bytes - size
+    assert each * batches_a_day < Policy().spool_megabytes * 1024 * 1024 / 2, "with room to spare"
+
+
 def test_a_shorter_interval_holds_for_the_batch_that_is_next(host, agent, panel):
     made = agent()
     panel.report_interval_seconds = 60.0
