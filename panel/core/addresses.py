@@ -20,3 +20,13 @@ def client_address(request: HttpRequest) -> str | None:
         return str(ipaddress.ip_address(candidate))
     except ValueError:
         return None
+
+
+def address_group(address: str | None) -> str:
+    """Return under what attempts from an address are counted: IPv6 by its /64, of which one household has a whole one."""
+    if address is None:
+        return ""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client, override_settings
 
-from panel.core.addresses import client_address
+from panel.core.addresses import address_group, client_address
 from tests.accounts.people import person
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +37,19 @@ def test_the_callers_address_is_the_one_that_our_own_proxy_saw(rf, settings, beh
     settings.BEHIND_PROXY = behind_proxy
     request = rf.get("/", REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR=forwarded)
     assert client_address(request) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "group"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        (None, ""),
+    ],
+)
+def test_attempts_are_counted_for_a_network_where_one_caller_has_a_whole_network(address, group):
+    assert address_group(address) == group
 
 
 def test_a_caller_through_a_socket_without_address_has_none(rf):

@@ -21,6 +21,7 @@ from panel.accounts.models import ApiToken, User
 from panel.accounts.services.sessions import session_forget, session_note
 from panel.accounts.services.tokens import token_store
 from panel.accounts.services.two_factor import two_factor_check
+from panel.core.addresses import address_group
 from panel.core.clock import now
 from panel.core.errors import ExternalError, NotAuthenticated, RateLimited
 from panel.core.rates import Rate, count_attempt, digest, refund_attempt
@@ -76,7 +77,7 @@ def _refuse(actor: Actor, username: str) -> NoReturn:
 
 def credentials_check(*, actor: Actor, username: str, password: str) -> User:
     """Return the person with this name and password. Raises NotAuthenticated, RateLimited, or ExternalError without Valkey."""
-    name, address = User.normalize_username(username).casefold(), actor.address or ""
+    name, address = User.normalize_username(username).casefold(), address_group(actor.address)
     try:
         counters = _counters(name, address)
         _count(counters)
