@@ -172,7 +172,10 @@ def _stop_running(state: StateDirectory) -> bool:
 
 def _describe(said: Status) -> str:
     age = (clock.now().at_ms - said.at_ms) / 1000
-    cards = ", ".join(sorted(f"{uuid} {card}" for uuid, card in said.gpus.items())) or "none"
+    well = sum(card == "ok" for card in said.gpus.values())
+    cards = ", ".join(
+        [f"{well} of {len(said.gpus)} ok", *(f"{uuid} {card}" for uuid, card in said.gpus.items() if card != "ok")]
+    )
     lines = [
         f"As of    {age:.0f} s ago",
         f"Driver   {said.driver_state}{f': {said.driver_detail}' if said.driver_detail else ''}",

@@ -244,6 +244,7 @@ def test_the_status_of_a_running_agent(start, panel, state):
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"runs as process {process.pid}" in run.stdout
     assert "Driver   ok" in run.stdout
+    assert "GPUs     2 of 2 ok" in run.stdout
 
 
 def test_an_upgraded_driver_is_read_by_its_new_library_in_the_same_process(start, panel, server, library, tmp_path):
