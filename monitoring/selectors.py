@@ -44,10 +44,10 @@ def _latest(kind: SubjectKind, subject_ids: Collection[int]) -> dict[int, Latest
     if not subject_ids:
         return {}
     # One array instead of thousands of parameters: a list of a whole fleet is twice as quick.
-    wanted = LatestSample.objects.filter(kind=kind.code).extra(where=["subject_id = ANY(%s)"], params=[list(subject_ids)])
-    rows = wanted.values_list(
-        "subject_id", "at", "received_at", "values", "clock_event_reasons", "performance_state"
+    wanted = LatestSample.objects.filter(kind=kind.code).extra(
+        where=["subject_id = ANY(%s)"], params=[list(subject_ids)]
     )
+    rows = wanted.values_list("subject_id", "at", "received_at", "values", "clock_event_reasons", "performance_state")
     return {
         subject_id: Latest(at, received_at, values_by_name(kind, values), reasons, performance_state)
         for subject_id, at, received_at, values, reasons, performance_state in rows

@@ -99,7 +99,9 @@ def fill_peer(peer, now_ms):
     row = fleet_data.METRICS.index(METRIC)
     for number in range(CARDS):
         values = np.round(fleet_data.card(number, count)[row].astype(np.float64), 3)
-        peer.fill(METRIC, {"gpu": str(number)}, fleet_data.times(now_ms - HOURS * 3_600_000, count, STEP_MS, number), values)
+        peer.fill(
+            METRIC, {"gpu": str(number)}, fleet_data.times(now_ms - HOURS * 3_600_000, count, STEP_MS, number), values
+        )
     peer.settle()
 
 
