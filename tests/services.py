@@ -67,11 +67,15 @@ _owned = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:  # the first hook that every plugin gets
-    """Start the services once per run."""
+    """Start the services once per run; xdist's workers share them."""
     if not os.environ.get(MARK):
         _owned.append(Services())
         os.environ.update(_owned[0].environment())
         os.environ.pop("BROKER_URL", None)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:  # a numbered database of its own, because tests empty theirs
+        server = os.environ["REDIS_URL"].rpartition("/")[0]
+        os.environ["REDIS_URL"] = f"{server}/{1 + int(worker.removeprefix('gw')) % 15}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
