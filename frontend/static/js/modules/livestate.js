@@ -13,6 +13,7 @@ function words(detail) {
     case "paused": return ["silenced", gettext("Paused")];
     case "reconnecting": return ["progress", interpolate(gettext("Reconnecting (%s)"), [detail.attempt ?? 1])];
     case "polling": return ["ok", gettext("Every 15 s")];
+    case "ended": return ["unknown", gettext("Stopped")];
     default: return ["unknown", interpolate(gettext("Stale %s"), [duration(detail.seconds ?? 0)])];
   }
 }
