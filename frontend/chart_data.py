@@ -112,11 +112,11 @@ def summary(data: DrawnChoice, shown: TimeRange) -> str:
     if not lines:
         return _("No readings in %(range)s.") % {"range": shown.words}
     newest = max(int(np.flatnonzero(~np.isnan(line.mean))[-1]) for line in lines)
-    return f"{_present(data, lines, newest)} {_peak(data, lines, shown)}"
+    return f"{_present(data, lines, newest, is_live=shown.is_live)} {_peak(data, lines, shown)}"
 
 
-def _present(data: DrawnChoice, lines: Sequence[DrawnLine], newest: int) -> str:
-    is_now = newest >= len(lines[0].mean) - _NOW_BUCKETS
+def _present(data: DrawnChoice, lines: Sequence[DrawnLine], newest: int, *, is_live: bool) -> str:
+    is_now = is_live and newest >= len(lines[0].mean) - _NOW_BUCKETS
     when = _("Now") if is_now else _("Last, at %(time)s,") % {"time": _clock(data.at(newest), long=True)}
     # A line that ended earlier (a card that is gone) says nothing of the present.
     recent = [(line, line.mean[max(0, newest - _NOW_BUCKETS) : newest + 1]) for line in lines]

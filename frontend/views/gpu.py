@@ -1,6 +1,6 @@
 """A GPU's page: one card by its UUID, with its history over every server that it was on."""
 
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
@@ -21,6 +21,9 @@ def gpu(request: PageRequest, gpu_id: int) -> HttpResponse:
     """Show one card or MIG slice."""
     at = now()
     place = gpu_found(gpu_id, now=at)
+    if request.GET.get("part") == "markers":
+        shown = time_range(request.GET, now=at)
+        return JsonResponse({"markers": markers_of(server_id=place.row.server_id, time_range=shown, gpu_id=gpu_id)})
     context = {
         "place": place,
         "row": place.row,

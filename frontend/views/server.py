@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -86,6 +86,9 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
     """Show one server: its state in sentences, its cards, its charts, its processes and faults."""
     at = now()
     row = server_found(server_id, now=at)
+    if request.GET.get("part") == "markers":
+        shown = time_range(request.GET, now=at)
+        return JsonResponse({"markers": markers_of(server_id=server_id, time_range=shown)})
     context = _status(row)
     if request.GET.get("part") == "status":
         return render(request, "server/part.html", context)

@@ -153,6 +153,11 @@ def test_a_chart_that_ended_names_its_last_reading():
     assert summary(drawn((ended, ended)), SHOWN).startswith("Last, at 03-10 11:56, 50%.")
 
 
+def test_a_range_of_the_past_says_nothing_of_now():
+    past = TimeRange("custom", SHOWN.start, SHOWN.end)
+    assert summary(drawn(([50], [50])), past).startswith("Last, at 03-10 11:59, 50%. Highest in the chosen time: 50%")
+
+
 def test_a_chart_without_readings_says_so():
     assert summary(drawn(([NAN, NAN], [NAN, NAN])), SHOWN) == "No readings in the last 15 min."
 

@@ -210,6 +210,19 @@ export class Board {
     }
   }
 
+  /** The marks again, with the sentences that the panel writes for them. */
+  async fetchMarkers() {
+    try {
+      const query = new URLSearchParams(location.search);
+      query.set("part", "markers");
+      const response = await fetch(`${location.pathname}?${query}`);
+      if (response.ok) this.markers.replace((await response.json()).markers);
+      this.schedule(true);
+    } catch {
+      // They come with the next event, or with the page.
+    }
+  }
+
   everyMinute() {
     if (this.isPaused || !this.time.isSliding || document.hidden) return;
     this.fetchSummaries();

@@ -19,9 +19,9 @@ export class Markers {
     this.zone = zone;
   }
 
-  /** @param {Marker} marker */
-  add(marker) {
-    this.known.set(marker.id, marker);
+  /** @param {Marker[]} markers */
+  replace(markers) {
+    this.known = new Map(markers.map((marker) => [marker.id, marker]));
   }
 
   /** Put the marks of the visible time on a chart. @param {import("./chart.js").Chart} chart */

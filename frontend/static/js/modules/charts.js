@@ -25,7 +25,11 @@ function followLive(board) {
     },
     onDelta: (frame) => board.take(frame.data),
   });
-  const endEvents = live.subscribe("events", { onDelta: (frame) => takeEvents(board, frame.data.events ?? {}) });
+  const endEvents = live.subscribe("events", {
+    onDelta: (frame) => {
+      if (Object.values(frame.data.events ?? {}).some((event) => concerns(board, event))) board.fetchMarkers();
+    },
+  });
   return () => {
     live.removeEventListener("state", changed);
     end();
@@ -34,23 +38,12 @@ function followLive(board) {
 }
 
 /**
- * Events of the page's subjects become markers while the page is open. The label is the kind until the page is loaded
- * again, with the sentence that the server writes.
+ * Whether an event is about what this page shows.
  * @param {Board} board
- * @param {Record<string, any>} events
+ * @param {Record<string, any>} event
  */
-function takeEvents(board, events) {
-  for (const [id, event] of Object.entries(events)) {
-    if (`server.${event.server_id}` !== board.config.topic && `gpu.${event.subject_id}` !== board.config.topic) continue;
-    board.markers.add({
-      id,
-      at: Date.parse(event.at) / 1000,
-      severity: event.severity,
-      label: event.sentence ?? `${event.subject_name}: ${event.kind}`,
-      href: `/events/?server=${event.server_id}`,
-    });
-  }
-  board.schedule(true);
+function concerns(board, event) {
+  return `server.${event.server_id}` === board.config.topic || `${event.subject_kind}.${event.subject_id}` === board.config.topic;
 }
 
 /** @param {HTMLElement} root @param {Board} board */
