@@ -6,26 +6,38 @@ when its subject goes stale, is removed or retired: Prometheus then sees a gap, 
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
 
 from django.db.models import Sum
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from fleet.enums import GpuState, ServerState
 from fleet.models import Gpu, GpuFault, Server
-from monitoring import metrics
 from monitoring.activity import is_fresh
+from monitoring.exposition import Exposition, labels_text
+from monitoring.metrics import GPU_METRICS, HOST_METRICS, Metric
 from monitoring.selectors import Latest, latest_for_gpus, latest_for_servers
 from panel.core.clock import now
 
-GPU_LABELS: Final = ("server", "uuid", "index", "model")
-SERVER_LABELS: Final = ("server",)
+
+def fleet_metrics(write: Exposition) -> Iterator[str]:
+    """Return every family of servers, agents, cards and faults, in a fixed number of queries. Raises DatabaseError."""
+    moment = now()
+    servers = list(Server.objects.filter(retired_at=None, agent__isnull=False).select_related("agent").order_by("pk"))
+    gpus = list(
+        Gpu.objects.filter(server__in=servers, removed_at=None)
+        .select_related("parent")
+        .defer("facts", "health", "unsupported", "processes")
+        .order_by("server_id", "pk")
+    )
+    yield from _servers(write, servers, moment)
+    yield from _agents(write, servers)
+    yield from _gpus(write, gpus, {server.pk: server for server in servers}, moment)
+    yield _faults(write)
 
 
-def gpu_labels(gpu: Gpu) -> list[str]:
-    """Return the labels of a card. The index is empty for MIG instances and cards that no longer enumerate."""
-    return [gpu.server.name, gpu.uuid, "" if gpu.index is None else str(gpu.index), gpu.name]
+def gpu_labels(gpu: Gpu, server: Server) -> str:
+    """Return the labels of a card. The index is empty for MIG instances and for cards that no longer enumerate."""
+    index = "" if gpu.index is None else str(gpu.index)
+    return labels_text(server=server.name, uuid=gpu.uuid, index=index, model=gpu.name)
 
 
 def _fresh(latest: Latest | None, server: Server, moment: datetime) -> Latest | None:
@@ -34,114 +46,111 @@ def _fresh(latest: Latest | None, server: Server, moment: datetime) -> Latest | 
     return latest if latest and is_fresh(latest.at, now=moment, interval_seconds=interval) else None
 
 
-def _reading_families(
-    prefix: str, catalogue: Iterable[metrics.Metric], labels: tuple[str, ...], rows: list[tuple[list[str], Latest]]
-) -> Iterator[Metric]:
+def _readings(
+    write: Exposition, prefix: str, catalogue: Iterable[Metric], rows: list[tuple[str, Latest]]
+) -> Iterator[str]:
     for metric in catalogue:
-        family = GaugeMetricFamily(f"{prefix}_{metric.name}", f"Newest reading, in {metric.unit}.", labels=labels)
-        for values, latest in rows:
-            reading = latest.values[metric.name]
-            if reading is not None:
-                family.add_metric(values, reading)
-        if family.samples:
-            yield family
+        values = ((labels, latest.values[metric.name]) for labels, latest in rows)
+        yield write.gauge(f"{prefix}_{metric.name}", f"Newest reading, in {metric.unit}.", values)
 
 
-class FleetCollector(Collector):
-    """Collects servers, agents, cards and faults in a fixed number of queries, however many there are."""
+def _servers(write: Exposition, servers: list[Server], moment: datetime) -> Iterator[str]:
+    labels = {server.pk: labels_text(server=server.name) for server in servers}
+    yield write.gauge(
+        "fleetdeck_server_state",
+        "1 for the state that it is in.",
+        (
+            (f'{labels[server.pk]},state="{state}"', float(server.state == state))
+            for server in servers
+            for state in ServerState.values
+        ),
+    )
+    yield write.info(
+        "fleetdeck_server",
+        "What it is.",
+        (
+            labels_text(
+                server=server.name,
+                provider=server.provider,
+                region=server.region,
+                driver_version=server.driver_version,
+                cuda_version=server.cuda_version,
+                simulated=str(server.is_simulated).lower(),
+            )
+            for server in servers
+        ),
+    )
+    latest = latest_for_servers(server_ids=[server.pk for server in servers])
+    found = ((labels[server.pk], _fresh(latest.get(server.pk), server, moment)) for server in servers)
+    rows = [(text, values) for text, values in found if values is not None]
+    yield from _readings(write, "fleetdeck_server", HOST_METRICS, rows)
 
-    def collect(self) -> Iterator[Metric]:
-        """Return every family. Raises DatabaseError."""
-        moment = now()
-        servers = list(
-            Server.objects.filter(retired_at=None, agent__isnull=False).select_related("agent").order_by("pk")
-        )
-        gpus = list(
-            Gpu.objects.filter(server__in=servers, removed_at=None)
-            .select_related("server__agent", "parent")
-            .order_by("server_id", "pk")
-        )
-        yield from self._servers(servers, moment)
-        yield from self._agents(servers)
-        yield from self._gpus(gpus, moment)
-        yield self._faults()
 
-    def _servers(self, servers: list[Server], moment: datetime) -> Iterator[Metric]:
-        state = GaugeMetricFamily(
-            "fleetdeck_server_state", "1 for the state that it is in.", labels=("server", "state")
-        )
-        info = InfoMetricFamily(
-            "fleetdeck_server",
-            "What it is.",
-            labels=("server", "provider", "region", "driver_version", "cuda_version", "simulated"),
-        )
-        for server in servers:
-            for value in ServerState.values:
-                state.add_metric([server.name, value], float(server.state == value))
-            about = (server.provider, server.region, server.driver_version, server.cuda_version)
-            info.add_metric([server.name, *about, str(server.is_simulated).lower()], {})
-        yield state
-        yield info
-        latest = latest_for_servers(server_ids=[server.pk for server in servers])
-        fresh = ((server, _fresh(latest.get(server.pk), server, moment)) for server in servers)
-        rows = [([server.name], values) for server, values in fresh if values is not None]
-        yield from _reading_families("fleetdeck_server", metrics.HOST_METRICS, SERVER_LABELS, rows)
+def _agents(write: Exposition, servers: list[Server]) -> Iterator[str]:
+    agents = [(labels_text(server=server.name), server.agent) for server in servers]
+    yield write.gauge(
+        "fleetdeck_agent_last_seen_timestamp_seconds",
+        "When its last report came.",
+        ((labels, agent.last_seen_at.timestamp() if agent.last_seen_at else None) for labels, agent in agents),
+    )
+    yield write.gauge(
+        "fleetdeck_agent_clock_skew_seconds",
+        "Its clock less the panel's.",
+        ((labels, agent.clock_skew_seconds) for labels, agent in agents),
+    )
+    yield write.gauge(
+        "fleetdeck_agent_spooled_batches",
+        "Reports that wait on its disk.",
+        ((labels, agent.spooled_batches) for labels, agent in agents),
+    )
+    yield write.counter(
+        "fleetdeck_agent_lost_samples",
+        "Samples that its full spool dropped.",
+        ((labels, agent.lost_samples) for labels, agent in agents),
+    )
 
-    def _agents(self, servers: list[Server]) -> Iterator[Metric]:
-        seen = GaugeMetricFamily("fleetdeck_agent_last_seen_timestamp_seconds", "Last report.", labels=SERVER_LABELS)
-        skew = GaugeMetricFamily(
-            "fleetdeck_agent_clock_skew_seconds", "Its clock less the panel's.", labels=SERVER_LABELS
-        )
-        spooled = GaugeMetricFamily("fleetdeck_agent_spooled_batches", "Reports that wait on it.", labels=SERVER_LABELS)
-        lost = CounterMetricFamily(
-            "fleetdeck_agent_lost_samples", "Samples that its spool dropped.", labels=SERVER_LABELS
-        )
-        for server in servers:
-            agent, labels = server.agent, [server.name]
-            if agent.last_seen_at is not None:
-                seen.add_metric(labels, agent.last_seen_at.timestamp())
-            if agent.clock_skew_seconds is not None:
-                skew.add_metric(labels, agent.clock_skew_seconds)
-            spooled.add_metric(labels, agent.spooled_batches)
-            lost.add_metric(labels, agent.lost_samples)
-        yield from (seen, skew, spooled, lost)
 
-    def _gpus(self, gpus: list[Gpu], moment: datetime) -> Iterator[Metric]:
-        state = GaugeMetricFamily(
-            "fleetdeck_gpu_state", "1 for the state that it is in.", labels=(*GPU_LABELS, "state")
-        )
-        memory = GaugeMetricFamily("fleetdeck_gpu_memory_total_bytes", "Memory that it has.", labels=GPU_LABELS)
-        limit = GaugeMetricFamily("fleetdeck_gpu_power_limit_watts", "Power limit in force.", labels=GPU_LABELS)
-        info = InfoMetricFamily(
-            "fleetdeck_gpu", "What it is.", labels=(*GPU_LABELS, "vendor", "pci_bus_id", "parent_uuid")
-        )
-        for gpu in gpus:
-            labels = gpu_labels(gpu)
-            for value in GpuState.values:
-                state.add_metric([*labels, value], float(gpu.state == value))
-            if gpu.memory_total_bytes is not None:
-                memory.add_metric(labels, gpu.memory_total_bytes)
-            if gpu.power_limit_watts is not None:
-                limit.add_metric(labels, gpu.power_limit_watts)
-            info.add_metric([*labels, gpu.vendor, gpu.pci_bus_id, gpu.parent.uuid if gpu.parent else ""], {})
-        yield from (state, memory, limit, info)
-        latest = latest_for_gpus(gpu_ids=[gpu.pk for gpu in gpus])
-        fresh = ((gpu, _fresh(latest.get(gpu.pk), gpu.server, moment)) for gpu in gpus)
-        rows = [(gpu_labels(gpu), values) for gpu, values in fresh if values is not None]
-        yield from _reading_families("fleetdeck_gpu", metrics.GPU_METRICS, GPU_LABELS, rows)
+def _gpus(write: Exposition, gpus: list[Gpu], servers: dict[int, Server], moment: datetime) -> Iterator[str]:
+    labels = {gpu.pk: gpu_labels(gpu, servers[gpu.server_id]) for gpu in gpus}
+    yield write.gauge(
+        "fleetdeck_gpu_state",
+        "1 for the state that it is in.",
+        ((f'{labels[gpu.pk]},state="{state}"', float(gpu.state == state)) for gpu in gpus for state in GpuState.values),
+    )
+    yield write.gauge(
+        "fleetdeck_gpu_memory_total_bytes",
+        "Memory that it has.",
+        ((labels[gpu.pk], gpu.memory_total_bytes) for gpu in gpus),
+    )
+    yield write.gauge(
+        "fleetdeck_gpu_power_limit_watts",
+        "Power limit in force.",
+        ((labels[gpu.pk], gpu.power_limit_watts) for gpu in gpus),
+    )
+    yield write.info("fleetdeck_gpu", "What it is.", (f"{labels[gpu.pk]},{_more_labels(gpu)}" for gpu in gpus))
+    latest = latest_for_gpus(gpu_ids=[gpu.pk for gpu in gpus])
+    found = ((labels[gpu.pk], _fresh(latest.get(gpu.pk), servers[gpu.server_id], moment)) for gpu in gpus)
+    rows = [(text, values) for text, values in found if values is not None]
+    yield from _readings(write, "fleetdeck_gpu", GPU_METRICS, rows)
 
-    def _faults(self) -> Metric:
-        family = CounterMetricFamily(
-            "fleetdeck_gpu_faults",
-            "XIDs and other faults seen; uuid is empty where the card is not known.",
-            labels=("server", "uuid", "kind", "code"),
-        )
-        rows = (
-            GpuFault.objects.filter(server__retired_at=None)
-            .values_list("server__name", "gpu__uuid", "kind", "code")
-            .annotate(total=Sum("count"))
-            .order_by("server__name", "gpu__uuid", "kind", "code")
-        )
-        for server, uuid, kind, code, total in rows:
-            family.add_metric([server, uuid or "", kind, "" if code is None else str(code)], total)
-        return family
+
+def _more_labels(gpu: Gpu) -> str:
+    parent = gpu.parent.uuid if gpu.parent else ""
+    return labels_text(vendor=gpu.vendor, pci_bus_id=gpu.pci_bus_id, parent_uuid=parent)
+
+
+def _faults(write: Exposition) -> str:
+    rows = (
+        GpuFault.objects.filter(server__retired_at=None)
+        .values_list("server__name", "gpu__uuid", "kind", "code")
+        .annotate(total=Sum("count"))
+        .order_by("server__name", "gpu__uuid", "kind", "code")
+    )
+    return write.counter(
+        "fleetdeck_gpu_faults",
+        "XIDs and other faults seen; uuid is empty where the card is not known.",
+        (
+            (labels_text(server=server, uuid=uuid or "", kind=kind, code="" if code is None else str(code)), total)
+            for server, uuid, kind, code, total in rows
+        ),
+    )

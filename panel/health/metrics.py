@@ -1,7 +1,7 @@
 """`GET /metrics`: the panel itself and the fleet's newest values in Prometheus' text, for whoever has a token."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.http import HttpResponse
 from django.utils import translation
@@ -14,13 +14,16 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from monitoring.prometheus import FleetCollector
+from monitoring.exposition import Exposition
+from monitoring.prometheus import fleet_metrics
 from panel.accounts.api.authentication import BearerAuthentication
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.capabilities import Capability
 from panel.core.health import Check, CheckStatus, health_checks
 from panel.health.requests import registry as process_registry
 from panel.settings.environment import PROJECT_VERSION
+
+END: Final = "# EOF\n"  # of OpenMetrics
 
 
 class PanelCollector(Collector):
@@ -73,6 +76,9 @@ class MetricsView(APIView):
         """Write everything out, in the format that the scraper prefers."""
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         registry = CollectorRegistry()
-        for collector in (process_registry, PanelCollector(), FleetCollector()):
+        for collector in (process_registry, PanelCollector()):
             registry.register(collector)
-        return HttpResponse(encode(registry), content_type=content_type, headers={"Cache-Control": "no-store"})
+        panel, is_openmetrics = encode(registry).decode(), "openmetrics" in content_type
+        fleet = "".join(fleet_metrics(Exposition(is_openmetrics=is_openmetrics)))
+        body = panel.removesuffix(END) + fleet + (END if is_openmetrics else "")
+        return HttpResponse(body, content_type=content_type, headers={"Cache-Control": "no-store"})

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 import time_machine as clock
 from django.utils import timezone
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from rest_framework.test import APIClient
 
@@ -81,8 +82,14 @@ def test_a_scraper_may_ask_for_any_format_it_likes(viewer_client):
         assert response.status_code == 200, accept
         expected = "application/openmetrics-text" if "openmetrics" in accept else "text/plain"
         assert response["Content-Type"].startswith(expected)
+    joined("rack-1")
     openmetrics = viewer_client.get("/metrics", headers={"accept": "application/openmetrics-text; version=1.0.0"})
-    assert openmetrics.content.decode().count("# EOF") == 1
+    text = openmetrics.content.decode()
+    assert text.endswith("# EOF\n")
+    families = {family.name: family for family in openmetrics_families(text)}
+    assert families["fleetdeck_agent_lost_samples"].type == "counter"
+    assert families["fleetdeck_server"].type == "info"
+    assert families["fleetdeck_server_state"].type == "gauge"
 
 
 def test_fresh_readings_come_with_server_uuid_index_and_model_and_missing_ones_are_left_out(viewer_client, machine):

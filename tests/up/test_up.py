@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -24,7 +25,7 @@ from panel.up.ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 PATIENCE_SECONDS = 120
-NAMES = ("postgres", "valkey", "web", "worker", "beat")
+NAMES = ("postgres", "valkey", "web", "worker", "beat", "agent")
 
 
 class Panel:
@@ -71,10 +72,21 @@ class Panel:
                     pytest.fail(f"no line matches {pattern!r} in:\n" + "\n".join(self.lines))
                 self._changed.wait(min(left, 1.0))
 
-    def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+    def password(self):
+        return (self.data_dir / "admin-password").read_text()
+
+    def post(self, path, **body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.request("GET", path)
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def get(self, path, token=""):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
             response = connection.getresponse()
             return response.status, response.read().decode()
         except OSError as error:  # it starts again
@@ -168,7 +180,7 @@ def up(folder, request):
 @pytest.fixture(scope="module")
 def running(folder):
     """One panel for the tests that leave it running."""
-    panel = Panel(folder / "data directory", "--no-agent")
+    panel = Panel(folder / "data directory")
     try:
         panel.until_ready()
         yield panel
@@ -185,6 +197,22 @@ def test_it_says_where_the_panel_is_who_logs_in_and_with_what(running):
     assert password.stat().st_mode & 0o777 == 0o600
     assert running.get("/login/")[0] == 200
     assert running.get("/healthz") == (200, '{"status": "ok"}')
+
+
+def test_this_machine_joins_by_itself_and_reports(running):
+    token = running.post("/api/v1/auth/token/", username="admin", password=running.password())["token"]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        [server] = json.loads(running.get("/api/v1/servers/", token)[1])["results"]
+        if 'fleetdeck_server_memory_used_bytes{server="' in running.get("/metrics", token)[1]:
+            break
+        if time.monotonic() > deadline:
+            pytest.fail(f"never reported: {server}\n" + "\n".join(running.lines))
+        time.sleep(0.2)
+    assert server["name"] == platform.node()
+    assert server["is_simulated"] is False
+    assert server["agent"]["last_seen_at"] is not None
+    assert json.loads((running.data_dir / "run/agent.json").read_text())["is_joined"] is True
 
 
 def test_each_child_that_is_killed_is_named_and_started_again(running):
