@@ -143,3 +143,10 @@ def test_continuous_integration_and_scripts_can_be_run():
         "deploy/agent-entrypoint",
     ):
         assert (BASE_DIR / name).stat().st_mode & 0o111, name
+
+
+def test_panel_and_agent_are_of_one_version():
+    from fleet.agent import __version__
+    from panel.settings.environment import PROJECT_VERSION
+
+    assert __version__ == PROJECT_VERSION
