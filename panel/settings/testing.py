@@ -10,3 +10,5 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = True  # nothing is collected before tests
+# pub/sub knows no numbered databases: workers of one run tell each other nothing
+CHANNEL_LAYERS["default"]["CONFIG"]["prefix"] = f"fleetdeck{REDIS_URL.rpartition('/')[2]}"  # noqa: F405
