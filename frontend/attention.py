@@ -56,7 +56,9 @@ class Attention:
 
 def attention(fleet: FleetRows) -> list[Attention]:
     """Return everything that needs somebody, worst first, then the newest first; the page shows the first `SHOWN`."""
-    found = [item for row in fleet.servers if row.server.state not in _LEFT_ALONE for item in _of_server(row, fleet.now)]
+    found = [
+        item for row in fleet.servers if row.server.state not in _LEFT_ALONE for item in _of_server(row, fleet.now)
+    ]
     return sorted(found, key=lambda item: (_RANK[item.severity], -(item.since or fleet.now).timestamp(), item.key))
 
 
@@ -164,13 +166,21 @@ def _of_readings(gpu: GpuRow) -> Iterator[_CardItem]:
     temperature = gpu.values.get("temperature_celsius")
     if gpu.is_throttled or gpu.is_hot:
         words = _THROTTLED if gpu.is_throttled else _HOT
-        yield _CardItem("hot", gpu, words, detail=formatting.with_unit(temperature, "celsius") if temperature is not None else "")
+        yield _CardItem(
+            "hot", gpu, words, detail=formatting.with_unit(temperature, "celsius") if temperature is not None else ""
+        )
     if gpu.activity == Activity.GHOST:
-        yield _CardItem("ghost", gpu, _GHOST, detail=formatting.with_unit(gpu.values.get("memory_used_bytes") or 0, "gib"))
+        yield _CardItem(
+            "ghost", gpu, _GHOST, detail=formatting.with_unit(gpu.values.get("memory_used_bytes") or 0, "gib")
+        )
 
 
 def _skew(row: ServerRow, seconds: float) -> Attention:
-    text = _("The clock of %(server)s is %(skew)s ahead.") if seconds > 0 else _("The clock of %(server)s is %(skew)s behind.")
+    text = (
+        _("The clock of %(server)s is %(skew)s ahead.")
+        if seconds > 0
+        else _("The clock of %(server)s is %(skew)s behind.")
+    )
     hint = _("Turn on time synchronisation there; until then its samples carry the panel's time.")
     sentence = text % {"server": row.server.name, "skew": formatting.duration(seconds)}
     return _server_item(row, "skew", Advice(sentence, hint, Severity.WARNING))

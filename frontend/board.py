@@ -17,7 +17,12 @@ NAMED_LINES: Final = 8
 MARKERS: Final = 100
 # What marks a chart: faults, and changes of what a server, a driver or a card is.
 MARKED_KINDS: Final = (
-    "gpu.xid", "gpu.sxid", "gpu.state_changed", "server.state_changed", "server.driver_changed", "server.joined",
+    "gpu.xid",
+    "gpu.sxid",
+    "gpu.state_changed",
+    "server.state_changed",
+    "server.driver_changed",
+    "server.joined",
 )
 
 
@@ -86,7 +91,9 @@ def board_of(
     return Board(
         range=time_range,
         figures=figures,
-        legend=[Legend(card.key, card.label, at + 1) for at, card in enumerate(cards[:NAMED_LINES])] if len(cards) > 1 else [],
+        legend=[Legend(card.key, card.label, at + 1) for at, card in enumerate(cards[:NAMED_LINES])]
+        if len(cards) > 1
+        else [],
         folded=max(0, len(cards) - NAMED_LINES),
         config={
             "urls": page.urls,
@@ -106,8 +113,12 @@ def _figure(page: Page, chart: Chart, config: Mapping[str, Any], time_range: Tim
     table = reverse(f"{page.kind}-chart", args=[page.id, chart.id])
     csv = reverse(f"{page.kind}-chart-csv", args=[page.id, chart.id])
     return Figure(
-        id=chart.id, title=str(chart.title), choices=config["choices"], summary=summary,
-        table_href=f"{table}?{time_range.query}", csv_href=f"{csv}?{time_range.query}",
+        id=chart.id,
+        title=str(chart.title),
+        choices=config["choices"],
+        summary=summary,
+        table_href=f"{table}?{time_range.query}",
+        csv_href=f"{csv}?{time_range.query}",
     )
 
 

@@ -72,7 +72,9 @@ def _read(
     return results
 
 
-def drawn(choices: Sequence[Choice], subjects: Sequence[Subject], shown: TimeRange, points: int) -> dict[str, DrawnChoice]:
+def drawn(
+    choices: Sequence[Choice], subjects: Sequence[Subject], shown: TimeRange, points: int
+) -> dict[str, DrawnChoice]:
     """Return each choice's lines by its key."""
     results = _read(choices, subjects, shown, points)
     return {choice.key: _drawn(choice, subjects, results) for choice in choices}
@@ -191,4 +193,3 @@ def choice_shown(chart: Chart, subjects: Sequence[Subject], key: str) -> Choice 
     """Return the choice that an address names, else the first; None when the chart has nothing to show."""
     choices = available(chart, subjects)
     return next((choice for choice in choices if choice.key == key), choices[0] if choices else None)
-

@@ -121,11 +121,13 @@ GPU_LINKS: Final = Chart(
     _("PCIe and NVLink"),
     (
         Choice(
-            "pcie", _("PCIe"),
+            "pcie",
+            _("PCIe"),
             (Line("pcie_rx_bytes_per_second", _("Received")), Line("pcie_tx_bytes_per_second", _("Sent"))),
         ),
         Choice(
-            "nvlink", _("NVLink"),
+            "nvlink",
+            _("NVLink"),
             (Line("nvlink_rx_bytes_per_second", _("Received")), Line("nvlink_tx_bytes_per_second", _("Sent"))),
         ),
     ),
@@ -135,9 +137,11 @@ HOST: Final = Chart(
     _("CPU and RAM"),
     (
         Choice(
-            "share", _("CPU and RAM"),
+            "share",
+            _("CPU and RAM"),
             (Line("cpu_percent", _("CPU")), Line("memory_used_bytes", _("RAM"), total="memory_total_bytes")),
-            source="host", ceiling=100,
+            source="host",
+            ceiling=100,
         ),
         Choice("load", _("Load, 1 min"), (Line("load_1m", _("Load")),), source="host"),
         Choice("swap", _("Swap used"), (Line("swap_used_bytes", _("Swap")),), source="host"),
@@ -148,7 +152,8 @@ NETWORK: Final = Chart(
     _("Network and disk"),
     (
         Choice(
-            "network", _("Network"),
+            "network",
+            _("Network"),
             (
                 Line("network_receive_bytes_per_second", _("Received")),
                 Line("network_transmit_bytes_per_second", _("Sent")),
@@ -156,7 +161,8 @@ NETWORK: Final = Chart(
             source="host",
         ),
         Choice(
-            "disk", _("Disk"),
+            "disk",
+            _("Disk"),
             (Line("disk_read_bytes_per_second", _("Read")), Line("disk_write_bytes_per_second", _("Written"))),
             source="host",
         ),

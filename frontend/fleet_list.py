@@ -30,6 +30,11 @@ class Column:
     is_fixed: bool = False
 
     @property
+    def is_sortable(self) -> bool:
+        """Say whether rows can be ordered by it (templates would call `sort` itself)."""
+        return self.sort is not None
+
+    @property
     def descending(self) -> str:
         """Return how an address asks for the column in descending order."""
         return f"-{self.key}"

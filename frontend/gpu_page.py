@@ -132,7 +132,10 @@ def _past(gpu: Gpu, here: str) -> Subject:
     """Return the card as it was in another place; one of the same name says until when."""
     name = gpu.server.name
     if name == here and gpu.last_seen_at is not None:
-        name = _("%(name)s, until %(date)s") % {"name": name, "date": f"{timezone.localtime(gpu.last_seen_at):%m-%d %H:%M}"}
+        name = _("%(name)s, until %(date)s") % {
+            "name": name,
+            "date": f"{timezone.localtime(gpu.last_seen_at):%m-%d %H:%M}",
+        }
     return Subject("gpu", gpu.pk, name, name, {}, gpu.memory_total_bytes, gpu.power_limit_watts)
 
 

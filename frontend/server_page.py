@@ -51,14 +51,27 @@ class Card:
 
     def _reading(self, spec: "ReadingSpec") -> "Reading":
         value = self.row.values.get(spec.metric)
-        reason = str(self.gpu.unsupported.get(spec.metric, "")) or ("not_supported" if self.row.is_fresh else "server_silent")
-        limit = {"memory_percent": self.row.memory_total_bytes, "power_percent": self.row.power_limit_watts}.get(spec.bar)
+        reason = str(self.gpu.unsupported.get(spec.metric, "")) or (
+            "not_supported" if self.row.is_fresh else "server_silent"
+        )
+        limit = {"memory_percent": self.row.memory_total_bytes, "power_percent": self.row.power_limit_watts}.get(
+            spec.bar
+        )
         percent = {
-            "memory_percent": self.row.memory_percent, "power_percent": self.row.power_percent, "": None,
+            "memory_percent": self.row.memory_percent,
+            "power_percent": self.row.power_percent,
+            "": None,
         }.get(spec.bar, value)
         return Reading(
-            metric=spec.metric, label=spec.label, kind=spec.kind, unit=KINDS[spec.kind][1], value=value, reason=reason,
-            bar=spec.bar, percent=percent, limit=formatting.with_unit(limit, spec.kind) if limit else "",
+            metric=spec.metric,
+            label=spec.label,
+            kind=spec.kind,
+            unit=KINDS[spec.kind][1],
+            value=value,
+            reason=reason,
+            bar=spec.bar,
+            percent=percent,
+            limit=formatting.with_unit(limit, spec.kind) if limit else "",
         )
 
 

@@ -36,12 +36,29 @@ LIMITS: Final = {
 }
 
 DRIVER_STATES: Final = (
-    "unknown", "ok", "no_gpu", "no_library", "not_loaded", "version_mismatch", "no_permission", "not_answering", "error",
+    "unknown",
+    "ok",
+    "no_gpu",
+    "no_library",
+    "not_loaded",
+    "version_mismatch",
+    "no_permission",
+    "not_answering",
+    "error",
 )
 # Why a reading or a card is missing.
 REASONS: Final = (
-    "not_supported", "no_permission", "gpu_lost", "reset_required", "not_answering", "handle_refused", "mig_mode",
-    "unknown_error", "insufficient_power", "function_not_found", "driver_unavailable",
+    "not_supported",
+    "no_permission",
+    "gpu_lost",
+    "reset_required",
+    "not_answering",
+    "handle_refused",
+    "mig_mode",
+    "unknown_error",
+    "insufficient_power",
+    "function_not_found",
+    "driver_unavailable",
     "not_enumerated",
 )
 

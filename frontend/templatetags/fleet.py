@@ -85,8 +85,14 @@ def gpu_data(row: GpuRow) -> SafeString:
     return format_html(
         'data-gpu="{}" data-at="{}" data-interval="{}" data-state="{}" data-total="{}" data-limit="{}" data-processes="{}"'
         ' data-doing="{}"',
-        row.id, iso(row.at), raw(row.interval_seconds), row.state, raw(row.memory_total_bytes), raw(row.power_limit_watts),
-        raw(row.processes), str(row.activity),
+        row.id,
+        iso(row.at),
+        raw(row.interval_seconds),
+        row.state,
+        raw(row.memory_total_bytes),
+        raw(row.power_limit_watts),
+        raw(row.processes),
+        str(row.activity),
     )
 
 
@@ -97,15 +103,27 @@ def heat_cell(row: GpuRow, *, mini: bool = False) -> SafeString:
     mini: the small cell of a list, without the number. In Python, because the strip has one for each card of the fleet.
     """
     word = row.activity.label
-    number = "" if mini else format_html(
-        '<span class="heat-number" data-r="utilization_percent" data-k="percent">{}</span>',
-        plain(row.values.get("utilization_percent"), "percent"),
+    number = (
+        ""
+        if mini
+        else format_html(
+            '<span class="heat-number" data-r="utilization_percent" data-k="percent">{}</span>',
+            plain(row.values.get("utilization_percent"), "percent"),
+        )
     )
     return format_html(
         '<a class="heat{}" href="{}" data-heat="{}" {} title="{} {} · {}" data-calm>'
         '<span class="visually-hidden">{} {} </span>{}</a>',
-        " mini-heat" if mini else "", _gpu_href(row.id), _heat_step(row), gpu_data(row), row.label, row.name, word,
-        row.label, word, number,
+        " mini-heat" if mini else "",
+        _gpu_href(row.id),
+        _heat_step(row),
+        gpu_data(row),
+        row.label,
+        row.name,
+        word,
+        row.label,
+        word,
+        number,
     )
 
 

@@ -12,16 +12,36 @@ GIB = 1024**3
 
 
 def gpu(number=0, *, server="rack-1", server_id=1, **changes):
-    values = {"utilization_percent": 97.0, "memory_used_bytes": 112 * GIB, "power_watts": 612.0, "temperature_celsius": 67.0}
+    values = {
+        "utilization_percent": 97.0,
+        "memory_used_bytes": 112 * GIB,
+        "power_watts": 612.0,
+        "temperature_celsius": 67.0,
+    }
     values |= changes.pop("values", {})
     reasons = changes.pop("reasons", 0)
     at = changes.pop("at", NOON)
     given = {
-        "id": server_id * 100 + number, "uuid": f"GPU-{server_id:04d}{number:04d}-0000-4000-8000-000000000000", "index": number,
-        "name": "NVIDIA H200", "server_id": server_id, "server_name": server, "parent_id": None, "state": "ok",
-        "state_reason": "", "state_changed_at": NOON - timedelta(hours=1), "last_seen_at": NOON, "memory_total_bytes": 140 * GIB,
-        "power_limit_watts": 700.0, "slowdown_celsius": 90.0, "is_mig": False, "processes": 1, "health": {},
-        "activity": Activity.BUSY, "is_fresh": True, "interval_seconds": 5.0,
+        "id": server_id * 100 + number,
+        "uuid": f"GPU-{server_id:04d}{number:04d}-0000-4000-8000-000000000000",
+        "index": number,
+        "name": "NVIDIA H200",
+        "server_id": server_id,
+        "server_name": server,
+        "parent_id": None,
+        "state": "ok",
+        "state_reason": "",
+        "state_changed_at": NOON - timedelta(hours=1),
+        "last_seen_at": NOON,
+        "memory_total_bytes": 140 * GIB,
+        "power_limit_watts": 700.0,
+        "slowdown_celsius": 90.0,
+        "is_mig": False,
+        "processes": 1,
+        "health": {},
+        "activity": Activity.BUSY,
+        "is_fresh": True,
+        "interval_seconds": 5.0,
         "latest": Latest(at, at, values, reasons, 0),
     }
     return GpuRow(**(given | changes))

@@ -36,7 +36,10 @@ def test_missing_cards_are_critical_named_and_dated():
 
 
 def test_a_driver_that_fails_is_said_instead_of_what_follows_from_it():
-    cards = [gpu(number, state="unknown", state_reason="driver_unavailable", activity=Activity.NO_DATA) for number in range(4)]
+    cards = [
+        gpu(number, state="unknown", state_reason="driver_unavailable", activity=Activity.NO_DATA)
+        for number in range(4)
+    ]
     (found,) = sentences(server(gpus=cards, driver_state="version_mismatch", state="degraded"))
     assert found.startswith("rack-1: Driver mismatch")
 
@@ -65,7 +68,8 @@ def test_heat_is_judged_by_the_cards_own_threshold_and_its_reasons():
     power_capped = gpu(2, reasons=0x4)
     found = sentences(server(gpus=[hot, throttled, power_capped]))
     assert found == [
-        "rack-1 #0: hot (86\N{NO-BREAK SPACE}°C)", "rack-1 #1: slowed down by heat or power supply (70\N{NO-BREAK SPACE}°C)",
+        "rack-1 #0: hot (86\N{NO-BREAK SPACE}°C)",
+        "rack-1 #1: slowed down by heat or power supply (70\N{NO-BREAK SPACE}°C)",
     ]
 
 
@@ -84,7 +88,9 @@ def test_a_card_of_which_nothing_comes_while_its_server_reports_is_said():
     ("code", "severity", "minutes", "expected"),
     [(48, "critical", 5, 1), (63, "warning", 60 * 23, 1), (63, "warning", 60 * 25, 0), (31, "info", 5, 0)],
 )
-def test_faults_of_a_day_that_matter_are_said_and_applications_are_not_blamed_on_the_card(code, severity, minutes, expected):
+def test_faults_of_a_day_that_matter_are_said_and_applications_are_not_blamed_on_the_card(
+    code, severity, minutes, expected
+):
     card = gpu(2, fault=fault(code, severity=severity, minutes_ago=minutes))
     assert len(sentences(server(gpus=[card]))) == expected
 

@@ -20,8 +20,15 @@ SHOWN = TimeRange("15m", NOON - timedelta(minutes=15), NOON)
 
 def subject(number, **changes):
     given = {
-        "values": {"utilization_percent": 90.0, "memory_used_bytes": 1.0, "temperature_celsius": 60.0, "power_watts": 500.0},
-        "memory_total_bytes": 140 * GIB, "power_limit_watts": 700.0, "slowdown_celsius": 90.0,
+        "values": {
+            "utilization_percent": 90.0,
+            "memory_used_bytes": 1.0,
+            "temperature_celsius": 60.0,
+            "power_watts": 500.0,
+        },
+        "memory_total_bytes": 140 * GIB,
+        "power_limit_watts": 700.0,
+        "slowdown_celsius": 90.0,
     }
     return Subject("gpu", number, f"#{number} abcd", f"#{number}", **(given | changes))
 
@@ -36,7 +43,9 @@ def test_a_page_shows_fifteen_minutes_unless_asked():
     assert (month.is_live, month.end - month.start) == (True, timedelta(days=30))
 
 
-@pytest.mark.parametrize("start", ["2026-03-10T10:00:00Z", "2026-03-10T10:00:00+00:00", "2026-03-10T10:00:00 00:00", "1773136800"])
+@pytest.mark.parametrize(
+    "start", ["2026-03-10T10:00:00Z", "2026-03-10T10:00:00+00:00", "2026-03-10T10:00:00 00:00", "1773136800"]
+)
 def test_a_range_of_its_own_stands_still(start):
     found = time_range({"from": start, "to": "2026-03-10T11:00:00Z"}, now=NOON)
     assert (found.key, found.is_live) == ("custom", False)
@@ -53,8 +62,14 @@ def test_a_wall_clock_time_is_the_viewers():
 @pytest.mark.parametrize(
     "query",
     [
-        {"from": "tomorrow"}, {"from": "1e999"}, {"from": "nan"}, {"from": "2026-03-10T11:00:00Z", "to": "2026-03-10T10:00:00Z"},
-        {"from": "2026-03-10T11:59:58Z"}, {"from": "1970-01-01T00:00:00Z"}, {"from": "2027-01-01T00:00:00Z"}, {"to": "5"},
+        {"from": "tomorrow"},
+        {"from": "1e999"},
+        {"from": "nan"},
+        {"from": "2026-03-10T11:00:00Z", "to": "2026-03-10T10:00:00Z"},
+        {"from": "2026-03-10T11:59:58Z"},
+        {"from": "1970-01-01T00:00:00Z"},
+        {"from": "2027-01-01T00:00:00Z"},
+        {"to": "5"},
     ],
 )
 def test_a_range_that_makes_no_sense_is_the_usual_one(query):
@@ -121,15 +136,22 @@ def test_lines_are_coloured_by_card_and_by_metric_when_there_is_one():
 
 
 def drawn(*lines, chart=UTILIZATION, step=10):
-    made = [DrawnLine(f"#{at} abcd", f"#{at}", np.array(mean, float), np.array(peak, float)) for at, (mean, peak) in enumerate(lines)]
-    return DrawnChoice(chart.choices[0], int((NOON - timedelta(seconds=step * len(lines[0][0]))).timestamp() * 1000), step, made)
+    made = [
+        DrawnLine(f"#{at} abcd", f"#{at}", np.array(mean, float), np.array(peak, float))
+        for at, (mean, peak) in enumerate(lines)
+    ]
+    return DrawnChoice(
+        chart.choices[0], int((NOON - timedelta(seconds=step * len(lines[0][0]))).timestamp() * 1000), step, made
+    )
 
 
 NAN = float("nan")
 
 
 def test_one_line_says_what_is_now_and_the_highest_with_its_time():
-    assert summary(drawn(([70, 80, 75], [70, 99, 75])), SHOWN) == "Now 75%. Highest in the last 15 min: 99% at 11:59:40."
+    assert (
+        summary(drawn(([70, 80, 75], [70, 99, 75])), SHOWN) == "Now 75%. Highest in the last 15 min: 99% at 11:59:40."
+    )
 
 
 def test_several_lines_say_their_mean_and_name_the_highest():
@@ -138,7 +160,9 @@ def test_several_lines_say_their_mean_and_name_the_highest():
 
 
 def test_watts_are_added_up():
-    assert summary(drawn(([300], [300]), ([500], [500]), chart=POWER), SHOWN).startswith("Now 800\N{NO-BREAK SPACE}W together;")
+    assert summary(drawn(([300], [300]), ([500], [500]), chart=POWER), SHOWN).startswith(
+        "Now 800\N{NO-BREAK SPACE}W together;"
+    )
 
 
 def test_a_card_that_is_gone_says_nothing_of_now():
@@ -186,8 +210,14 @@ def test_no_table_is_finer_than_readings_come():
 @pytest.mark.parametrize(
     ("mask", "expected"),
     [
-        (0, []), (None, []), (0x4, ["power limit"]), (0x8, ["hardware slowdown"]), (0x8 | 0x40, ["heat (hardware)"]),
-        (0x8 | 0x80, ["power brake"]), (0x1 | 0x4, ["idle", "power limit"]), (0x2000, ["0x2000"]),
+        (0, []),
+        (None, []),
+        (0x4, ["power limit"]),
+        (0x8, ["hardware slowdown"]),
+        (0x8 | 0x40, ["heat (hardware)"]),
+        (0x8 | 0x80, ["power brake"]),
+        (0x1 | 0x4, ["idle", "power limit"]),
+        (0x2000, ["0x2000"]),
     ],
 )
 def test_reasons_of_clocks_are_words_and_the_umbrella_is_left_out(mask, expected):

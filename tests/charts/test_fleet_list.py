@@ -17,13 +17,18 @@ CARDS = [
     gpu(3, values={"utilization_percent": 99.0}, activity=Activity.NO_DATA, is_fresh=False),
 ]
 RACK_1 = server("rack-1", 1, gpus=CARDS, provider="Hetzner", region="fsn1")
-RACK_2 = server("Rack-2", 2, gpus=[gpu(0, server="Rack-2", server_id=2, name="NVIDIA L20")], provider="AutoDL", state="degraded")
+RACK_2 = server(
+    "Rack-2", 2, gpus=[gpu(0, server="Rack-2", server_id=2, name="NVIDIA L20")], provider="AutoDL", state="degraded"
+)
 FLEET = fleet(RACK_1, RACK_2)
 
 
 def names(query):
     wanted = read_filter(query)
-    return [row.server.name if wanted.tab == "servers" else f"{row.server_name} {row.label}" for row in filtered(FLEET, wanted)]
+    return [
+        row.server.name if wanted.tab == "servers" else f"{row.server_name} {row.label}"
+        for row in filtered(FLEET, wanted)
+    ]
 
 
 def test_the_lists_are_ordered_by_name_unless_asked():
@@ -33,7 +38,13 @@ def test_the_lists_are_ordered_by_name_unless_asked():
 
 def test_what_has_no_value_of_now_comes_last_in_both_directions():
     assert names({"tab": "gpus", "sort": "utilization"})[-2:] == ["rack-1 #2", "rack-1 #3"]
-    assert names({"tab": "gpus", "sort": "-utilization"}) == ["Rack-2 #0", "rack-1 #1", "rack-1 #0", "rack-1 #2", "rack-1 #3"]
+    assert names({"tab": "gpus", "sort": "-utilization"}) == [
+        "Rack-2 #0",
+        "rack-1 #1",
+        "rack-1 #0",
+        "rack-1 #2",
+        "rack-1 #3",
+    ]
 
 
 def test_ordered_by_state_what_needs_somebody_comes_first():
@@ -65,7 +76,14 @@ def test_filters_let_through_what_they_name(query, expected):
 
 @pytest.mark.parametrize(
     "query",
-    [{"tab": "nonsense"}, {"sort": "gpus"}, {"sort": "-; drop"}, {"state": "nonsense"}, {"server": "1e9"}, {"server": "9" * 30}],
+    [
+        {"tab": "nonsense"},
+        {"sort": "gpus"},
+        {"sort": "-; drop"},
+        {"state": "nonsense"},
+        {"server": "1e9"},
+        {"server": "9" * 30},
+    ],
 )
 def test_an_address_that_makes_no_sense_is_the_plain_list(query):
     wanted = read_filter(query)
@@ -107,6 +125,16 @@ def test_a_choice_of_columns_is_kept_for_the_person_and_can_be_taken_back(people
     assert 'value="uuid" checked' in page
     viewer.post("/fleet/columns/", {"tab": "gpus", "reset": "1", "column": ["uuid"]})
     assert columns_chosen(user=people["viewer"], tab="gpus") is None
+
+
+def test_headers_are_links_that_sort_with_their_unit(viewer):
+    from tests.charts.fleet_data import working
+
+    working(cards=1)
+    page = viewer.get("/fleet/?tab=gpus&sort=-utilization").content.decode()
+    assert 'aria-sort="descending" data-column="utilization"><a href="?tab=gpus&amp;sort=utilization">' in page
+    assert '<a href="?tab=gpus&amp;sort=-power">Power / limit <span class="unit">W</span>' in page
+    assert '<a href="?tab=gpus&amp;sort=model">Model' in page
 
 
 def test_saving_columns_twice_keeps_one_choice(people):

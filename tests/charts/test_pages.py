@@ -22,16 +22,26 @@ pytestmark = pytest.mark.django_db
 def text_of(response):
     """What the page says, without its markup."""
     assert response.status_code == 200, response.status_code
-    return re.sub(r"\s+", " ", re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", response.content.decode(), flags=re.DOTALL))
+    return re.sub(
+        r"\s+", " ", re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", response.content.decode(), flags=re.DOTALL)
+    )
 
 
 def pages_of(made):
     gpu = gpu_of(made)
     server = made.agent.server_id
     return [
-        "/", "/?part=status", "/fleet/", "/fleet/?tab=gpus", "/fleet/rows/?tab=gpus&chunk=0", f"/servers/{server}/",
-        f"/servers/{server}/?part=status", f"/gpus/{gpu.pk}/", f"/gpus/{gpu.pk}/?part=status",
-        f"/servers/{server}/charts/power/", f"/gpus/{gpu.pk}/charts/utilization/",
+        "/",
+        "/?part=status",
+        "/fleet/",
+        "/fleet/?tab=gpus",
+        "/fleet/rows/?tab=gpus&chunk=0",
+        f"/servers/{server}/",
+        f"/servers/{server}/?part=status",
+        f"/gpus/{gpu.pk}/",
+        f"/gpus/{gpu.pk}/?part=status",
+        f"/servers/{server}/charts/power/",
+        f"/gpus/{gpu.pk}/charts/utilization/",
     ]
 
 
@@ -65,7 +75,9 @@ def test_a_viewer_looks_and_may_not_act(viewer, operator):
     assert operator.get(reverse("server-remove", args=[server])).status_code == 405
 
 
-@pytest.mark.parametrize("address", ["/servers/999/", "/gpus/999/", "/servers/999/charts/power/", "/gpus/999/summaries/"])
+@pytest.mark.parametrize(
+    "address", ["/servers/999/", "/gpus/999/", "/servers/999/charts/power/", "/gpus/999/summaries/"]
+)
 def test_what_is_not_there_is_a_404(viewer, address):
     assert viewer.get(address).status_code == 404
 
@@ -122,7 +134,9 @@ def test_seven_of_eight_names_the_missing_card_and_since_when(viewer):
 def test_eight_cards_of_one_name_are_eight_cards_and_eight_lines(viewer):
     made = working()
     response = viewer.get(f"/servers/{made.agent.server_id}/")
-    config = json.loads(re.search(r'id="charts-config" type="application/json">(.*?)</script>', response.content.decode())[1])
+    config = json.loads(
+        re.search(r'id="charts-config" type="application/json">(.*?)</script>', response.content.decode())[1]
+    )
     lines = next(chart for chart in config["charts"] if chart["id"] == "power")["choices"][0]["lines"]
     assert [line["short"] for line in lines] == [f"#{number}" for number in range(8)]
     assert len({line["subject"] for line in lines}) == 8
@@ -184,7 +198,11 @@ def test_mig_instances_stand_under_their_card_and_are_not_counted_beside_it(view
     made = working(cards=1)
     parent = card_uuid(0)
     slices = [
-        wire.Gpu(uuid=f"MIG-{number}", parent_uuid=parent, facts=wire.GpuFacts(name=f"MIG {number}g", memory_total_bytes=10 * GIB))
+        wire.Gpu(
+            uuid=f"MIG-{number}",
+            parent_uuid=parent,
+            facts=wire.GpuFacts(name=f"MIG {number}g", memory_total_bytes=10 * GIB),
+        )
         for number in (3, 2, 1)
     ]
     made.cards[0].facts.mig_mode = True
@@ -234,7 +252,10 @@ def test_a_name_that_is_taken_is_refused_in_words(operator):
 
 def test_a_reading_that_a_card_does_not_offer_has_its_reason(viewer):
     made = working(cards=1)
-    made.cards[0].unsupported = {"memory_temperature_celsius": "not_supported", "ecc_corrected_volatile": "no_permission"}
+    made.cards[0].unsupported = {
+        "memory_temperature_celsius": "not_supported",
+        "ecc_corrected_volatile": "no_permission",
+    }
     made.send()
     text = text_of(viewer.get(f"/gpus/{gpu_of(made).pk}/"))
     assert "the card does not offer it" in text
@@ -294,7 +315,9 @@ def test_the_sentences_of_the_charts_are_answered_for_any_range(viewer):
     assert sentences["utilization"].startswith("Now 50% on average; #1 highest with 60%.")
     assert sentences["power"].startswith("Now 800\N{NO-BREAK SPACE}W together; #1 highest with 500")
     assert "CPU 12%" in sentences["host"]
-    empty = viewer.get(f"/servers/{made.agent.server_id}/summaries/?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z").json()
+    empty = viewer.get(
+        f"/servers/{made.agent.server_id}/summaries/?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z"
+    ).json()
     assert empty["power"] == "No readings in the chosen time."
 
 
@@ -303,7 +326,9 @@ def test_the_sentences_of_the_charts_are_answered_for_any_range(viewer):
 
 def test_snapshots_are_those_of_the_socket_and_leave_out_what_is_not_there(viewer):
     made = working(cards=1)
-    answer = viewer.get(f"/live/snapshots/?topic=fleet&topic=server.{made.agent.server_id}&topic=server.999&topic=nonsense")
+    answer = viewer.get(
+        f"/live/snapshots/?topic=fleet&topic=server.{made.agent.server_id}&topic=server.999&topic=nonsense"
+    )
     frames = {frame["topic"]: frame for frame in answer.json()["frames"]}
     assert set(frames) == {"fleet", f"server.{made.agent.server_id}"}
     entry = frames["fleet"]["data"]["gpus"][str(gpu_of(made).pk)]
@@ -352,7 +377,10 @@ def test_a_server_and_a_card_take_a_fixed_number_of_queries(viewer, counter):
     big = working("rack-2", 8)
     for row in Gpu.objects.filter(server=big.agent.server):
         history(row.pk, kind=GPU, **WORK)
-    many = [count_queries(viewer, address, counter) for address in (f"/servers/{big.agent.server_id}/", f"/gpus/{gpu_of(big).pk}/")]
+    many = [
+        count_queries(viewer, address, counter)
+        for address in (f"/servers/{big.agent.server_id}/", f"/gpus/{gpu_of(big).pk}/")
+    ]
     assert many == one
     assert one[0] <= 20
     assert one[1] <= 20

@@ -15,7 +15,7 @@ import httpx
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 90
+START_SECONDS = 180
 MARKS = {  # what tells a child by its command line
     "web": "panel.asgi:application",
     "worker": "worker",

@@ -22,7 +22,9 @@ export class ChunkedRows {
     this.rowHeight = this.table.tBodies[0]?.rows[0]?.offsetHeight || 36;
     const first = Number(this.table.tBodies[0]?.dataset.chunk ?? 0);
     if (first === 0 && this.total > this.table.tBodies.length * this.size) this.extend();
-    this.observer = new IntersectionObserver((entries) => this.seen(entries), { root: null, rootMargin: NEAR });
+    // The margin counts from what scrolls: the list itself, or on a phone the page.
+    const scroller = root.scrollHeight > root.clientHeight + 1 ? root : null;
+    this.observer = new IntersectionObserver((entries) => this.seen(entries), { root: scroller, rootMargin: NEAR });
     for (const body of this.table.tBodies) this.observer.observe(body);
   }
 
