@@ -84,7 +84,7 @@ def window(chromium, transactional_db, live_server, people):
 def _note(faults, text):
     # The test's server speaks no WebSocket: pages then poll, which is what some of these tests are about. And a window
     # that closes drops the request that is under way.
-    if not any(known in text for known in ("WebSocket", "/live/snapshots/", "htmx:afterRequest", "htmx:sendError")):
+    if not any(known in text for known in ("WebSocket", "/live/snapshots/", "htmx:afterRequest", "htmx:send")):
         faults.append(text)
 
 
