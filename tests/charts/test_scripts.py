@@ -72,7 +72,8 @@ def test_the_scripts_that_browsers_get_pass_them_too(tmp_path: Path) -> None:
 
 
 def test_only_comments_and_indentation_are_left_out() -> None:
-    code = '// @ts-check\n/**\n * What it is.\n */\nexport function f(a) {\n  // why\n  return "// no comment" + /** @type {any} */ (a); // kept\n}\n'
+    head = "// @ts-check\n/**\n * What it is.\n */\nexport function f(a) {\n  // why\n"
+    code = head + '  return "// no comment" + /** @type {any} */ (a); // kept\n}\n'
     assert without_comments(code) == 'export function f(a) {\nreturn "// no comment" + (a); // kept\n}\n'
 
 
