@@ -33,12 +33,22 @@ def web_command(host: str, port: int) -> tuple[str, ...]:
     """Return how the web process is run.
 
     The address of a caller is decided by panel/core/addresses.py, so uvicorn's own belief in proxy headers is off. Frames
-    are small and many: compressing each costs half of the throughput.
+    are small and many: compressing each costs half of the throughput. Agents report every few seconds: their connections
+    are kept in between.
     """
     return (
         *("uvicorn", "panel.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-server-header", "--no-access-log", "--log-level", "warning"),
-        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--timeout-graceful-shutdown", "5"),
+        *(
+            "--ws",
+            "websockets-sansio",
+            "--ws-per-message-deflate",
+            "false",
+            "--timeout-graceful-shutdown",
+            "5",
+            "--timeout-keep-alive",
+            "75",
+        ),
     )
 
 

@@ -41,7 +41,11 @@ def test_the_first_key_encrypts_and_the_others_still_decrypt():
     assert both.encrypt("x").startswith("fd1:b:")
 
 
-@pytest.mark.parametrize("text", ["", "a", f"a:{OLD},a:{OLD}", f"A b:{OLD}", "a:short", f"a:{OLD[:-1]}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", f"a:{OLD},a:{OLD}", f"A b:{OLD}", "a:short", f"a:{OLD[:-1]}"],
+    ids=["nothing", "no key", "one id twice", "space in the id", "short key", "cut key"],
+)
 def test_keys_that_cannot_be_used_are_refused_without_being_shown(text):
     with pytest.raises(ImproperlyConfigured) as error:
         crypto.Keyring.parse(text)
