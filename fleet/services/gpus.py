@@ -21,11 +21,12 @@ FORGETTABLE: frozenset[GpuState] = frozenset({GpuState.MISSING, GpuState.LOST, G
 
 
 def gpu_forget(*, gpu_id: int, actor: Actor, reason: str = "") -> Gpu:
-    """Take one card off the list of its server; see `gpus_forget`. Raises NotFound or Conflict."""
+    """Take one card off the list of its server; see `gpus_forget`. Twice changes nothing. Raises NotFound or Conflict."""
     server_id = Gpu.objects.filter(pk=gpu_id).values_list("server_id", flat=True).first()
     if server_id is None:
         raise NotFound(_("There is no such GPU."))
-    return gpus_forget(server_id=server_id, gpu_ids=[gpu_id], actor=actor, reason=reason)[0]
+    gpus_forget(server_id=server_id, gpu_ids=[gpu_id], actor=actor, reason=reason)
+    return Gpu.objects.get(pk=gpu_id)
 
 
 def gpus_forget(*, server_id: int, actor: Actor, gpu_ids: Collection[int] | None = None, reason: str = "") -> list[Gpu]:
