@@ -1,5 +1,6 @@
 """`manage.py up` as a person runs it: real processes in a directory of their own."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -125,16 +126,19 @@ class Panel:
             "beat": "panel.celery:app beat",
             "agent": "fleet.agent run",
         }
-        for process in psutil.Process(self.process.pid).children():
-            command = " ".join(process.cmdline())
-            if marks[name] in command or marks[name] in process.name():
-                return process
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:  # the agent's process joins first, then becomes the agent
+            for process in psutil.Process(self.process.pid).children():
+                with contextlib.suppress(psutil.Error):
+                    if marks[name] in " ".join(process.cmdline()) or marks[name] in process.name():
+                        return process
+            time.sleep(0.2)
         return pytest.fail(f"no child {name} among {[p.cmdline() for p in self.descendants()]}")
 
     def stop(self, number=signal.SIGTERM):
         """Ask it to stop and return its exit code."""
         self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(150)
         self._reader.join(10)
         self.process.stdout.close()
         return code
