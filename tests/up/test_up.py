@@ -273,7 +273,7 @@ def test_servers_that_exist_already_take_the_place_of_the_embedded_ones(up):
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     url = os.environ["DATABASE_URL"].replace("/postgres?", f"/{name}?")
-    panel = up("--no-agent", DATABASE_URL=url, REDIS_URL=os.environ["REDIS_URL"].removesuffix("/0") + "/5")
+    panel = up("--no-agent", DATABASE_URL=url, REDIS_URL=os.environ["REDIS_URL"].rpartition("/")[0] + "/9")
     panel.until_ready()
     assert "postgres" not in {process.name() for process in panel.descendants()}
     assert not (panel.data_dir / "postgres").exists()
