@@ -35,6 +35,9 @@ LIMITS: Final = {
     "text": 500,
 }
 
+# The name of a card that gives no handle and whose UUID is not known: this and its index.
+UNIDENTIFIED: Final = "unidentified-"
+
 DRIVER_STATES: Final = (
     "unknown",
     "ok",

@@ -1,6 +1,6 @@
 """Cards and slices of a report merged into a server's rows, in memory: what is new, what changed, which state follows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -120,15 +120,8 @@ def _merge_sent(row: Gpu, sent: wire.Gpu, at: datetime, merge: GpuMerge) -> None
         merge.changes.append(GpuChange(row, state, reason))
 
 
-def _merge_unsent(row: Gpu, driver_state: DriverState, answering: set[int], at: datetime, merge: GpuMerge) -> None:
+def _mark_gone(row: Gpu, driver_state: DriverState, merge: GpuMerge) -> None:
     """Merge one known card that the report does not name: missing, unless the driver could not be asked at all."""
-    if row.removed_at is not None:
-        return
-    if row.parent_id in answering:
-        row.removed_at = at
-        merge.slices_gone.append(row)
-        merge.seen.append(row)
-        return
     is_missing = driver_state in {DriverState.OK, DriverState.NO_GPU}
     state, reason = (GpuState.MISSING, NOT_LISTED_REASON) if is_missing else (GpuState.UNKNOWN, DRIVER_REASON)
     if (row.reported_state, row.reported_reason) != (state, reason):
@@ -138,8 +131,51 @@ def _merge_unsent(row: Gpu, driver_state: DriverState, answering: set[int], at: 
         merge.changes.append(GpuChange(row, state, reason))
 
 
+def _by_uuid(sent_gpus: Sequence[wire.Gpu]) -> dict[str, wire.Gpu]:
+    """Return what is sent of each UUID, the first word of each."""
+    named: dict[str, wire.Gpu] = {}
+    for sent in sent_gpus:
+        uuid = clean_text(sent.uuid, 96)
+        if uuid and uuid not in named:
+            named[uuid] = sent
+    return named
+
+
 def _is_card(sent: wire.Gpu | None) -> bool:
     return sent is not None and not sent.parent_uuid
+
+
+def _named_indexes(named: Mapping[str, wire.Gpu]) -> set[int]:
+    """Return the places whose card the report names by its UUID."""
+    return {
+        sent.index
+        for uuid, sent in named.items()
+        if sent.index is not None and _is_card(sent) and not uuid.startswith(wire.UNIDENTIFIED)
+    }
+
+
+def _is_stand_in(row: Gpu, indexes: set[int]) -> bool:
+    """Say whether a row only stood for a card without a handle, whose place is now known by a UUID."""
+    return row.uuid.startswith(wire.UNIDENTIFIED) and row.index in indexes
+
+
+def _merge_unsent(
+    unsent: Sequence[Gpu], named: Mapping[str, wire.Gpu], driver_state: DriverState, at: datetime, merge: GpuMerge
+) -> None:
+    """Merge the rows that the report does not name: some were taken apart or stood for others, the rest is gone."""
+    answering = {row.pk for row in merge.seen if row.parent_id is None and row.reported_state in _ANSWERING}
+    indexes = _named_indexes(named)
+    for row in unsent:
+        if row.removed_at is not None:
+            continue
+        is_slice_gone = row.parent_id in answering
+        if is_slice_gone or _is_stand_in(row, indexes):
+            row.removed_at = at
+            merge.seen.append(row)
+        else:
+            _mark_gone(row, driver_state, merge)
+        if is_slice_gone:
+            merge.slices_gone.append(row)
 
 
 def merge_gpus(
@@ -156,15 +192,12 @@ def merge_gpus(
     is_looked: the agent has asked the driver; one that has just started and has not says nothing of cards left out.
 
     Cards are known by UUID alone: the index and the order of the report say nothing. A slice that is gone while its card
-    answers was taken apart on purpose, and is removed; a card that is gone is missing until somebody forgets it.
+    answers was taken apart on purpose, and is removed; a card that is gone is missing until somebody forgets it. A row that stood
+    for a card without a handle goes when its index is reported under a UUID.
     """
     merge = GpuMerge()
     by_uuid = {row.uuid: row for row in rows}
-    named: dict[str, wire.Gpu] = {}
-    for sent in sent_gpus:
-        uuid = clean_text(sent.uuid, 96)
-        if uuid and uuid not in named:
-            named[uuid] = sent
+    named = _by_uuid(sent_gpus)
     gone_slices = {uuid for uuid, sent in named.items() if sent.parent_uuid and sent.state == GpuState.MISSING}
     for uuid, sent in named.items():
         if uuid in gone_slices:
@@ -174,10 +207,7 @@ def merge_gpus(
         parent_uuid = clean_text(sent.parent_uuid, 96)
         if parent_uuid and parent_uuid != uuid and _is_card(named.get(parent_uuid)):
             merge.parents[uuid] = parent_uuid
-    answering = {
-        row.pk for row in rows if row.uuid in named and row.reported_state in _ANSWERING and row.parent_id is None
-    }
-    for row in rows if is_looked else ():
-        if row.uuid not in named or row.uuid in gone_slices:
-            _merge_unsent(row, driver_state, answering, at, merge)
+    if is_looked:
+        listed = named.keys() - gone_slices
+        _merge_unsent([row for row in rows if row.uuid not in listed], named, driver_state, at, merge)
     return merge

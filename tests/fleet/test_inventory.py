@@ -154,6 +154,44 @@ def test_one_refused_card_hides_none_of_its_neighbours(machine):
     assert machine.server.gpu_health == "warning"
 
 
+def refused(index):
+    return wire.Gpu(uuid=f"unidentified-{index}", index=index, state="unknown", reason="no_permission")
+
+
+def unidentified(machine):
+    rows = machine.server.gpus.filter(uuid__startswith="unidentified-", removed_at=None)
+    return set(rows.values_list("uuid", flat=True))
+
+
+@pytest.mark.parametrize("was_known", [False, True])
+def test_a_card_without_a_name_goes_once_its_index_has_one(machine, was_known):
+    if was_known:
+        machine.send(at=NOON)
+    machine.send(at=NOON + timedelta(minutes=1), gpus=[*machine.cards[:5], refused(5), refused(6), machine.cards[7]])
+    assert unidentified(machine) == {"unidentified-5", "unidentified-6"}
+    machine.send(at=NOON + timedelta(minutes=2), gpus=[*machine.cards[:6], refused(6), machine.cards[7]])
+    assert unidentified(machine) == {"unidentified-6"}
+    machine.send(at=NOON + timedelta(minutes=3))
+    assert unidentified(machine) == set()
+    assert states(machine)[:8] == ["ok"] * 8
+    assert (machine.server.state, machine.server.gpu_health) == ("ready", "healthy")
+    machine.send(at=NOON + timedelta(minutes=4), gpus=[*machine.cards[:7], refused(7)])
+    assert unidentified(machine) == {"unidentified-7"}
+
+
+def test_a_card_without_a_name_that_is_gone_altogether_is_missing(machine):
+    machine.send(at=NOON, gpus=[*machine.cards[:7], refused(7)])
+    machine.send(at=NOON + timedelta(minutes=1), gpus=machine.cards[:7])
+    gpu = machine.server.gpus.get(uuid="unidentified-7")
+    assert (gpu.state, gpu.removed_at) == ("missing", None)
+
+
+def test_the_place_of_a_lost_slice_names_no_card(machine):
+    machine.send(at=NOON, gpus=[card(0), refused(1)])
+    machine.send(at=NOON + timedelta(minutes=1), gpus=[card(0), slice_of(0, 1)])
+    assert unidentified(machine) == {"unidentified-1"}
+
+
 def test_a_uuid_claimed_by_two_servers_is_two_rows_and_neither_touches_the_other(machine):
     machine.send(at=NOON)
     thief = Machine(joined("thief")[0])

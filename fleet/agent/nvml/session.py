@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pynvml
 
+from fleet.agent import wire
 from fleet.agent.faults.pci import canonical_bus_id
 from fleet.agent.lanes import Done, Failed, Lanes, Silent
 from fleet.agent.nvml import library
@@ -16,7 +17,6 @@ from fleet.agent.nvml.states import SENTENCES, DriverError, trouble_of
 
 # With persistence mode off the driver sets a card up when the first program opens it, which takes seconds.
 IDENTIFY_SECONDS: Final = 20.0
-UNIDENTIFIED: Final = "unidentified-"
 
 
 @dataclass
@@ -101,4 +101,4 @@ def _refusal(index: int, code: int) -> GpuReading:
     reason = reason_of(code)
     if reason == UNKNOWN_ERROR:
         reason = "handle_refused"
-    return GpuReading(f"{UNIDENTIFIED}{index}", index, state=state, reason=reason)
+    return GpuReading(f"{wire.UNIDENTIFIED}{index}", index, state=state, reason=reason)
