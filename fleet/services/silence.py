@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from django.core.cache import cache
 from django.db import transaction
 from django.db.models import (
     DateTimeField,
@@ -25,6 +25,7 @@ from fleet.enums import GpuHealth, GpuState, ServerState
 from fleet.lifecycle import REPORTING_STATES, SILENT_REASON
 from fleet.models import Gpu, Server
 from fleet.services.bulk import rows_update
+from fleet.services.hearing import hearing_since
 from fleet.services.judging import open_faults, server_judge
 from fleet.services.telling import tell_servers
 from fleet.services.transitions import GpuChange, ServerChange, gpus_transition, servers_transition
@@ -37,24 +38,23 @@ CHUNK: Final = 200
 ACTOR: Final = Actor.system("silence watch")
 _NOT_WATCHED: Final = (ServerState.PENDING, ServerState.JOINING, ServerState.RETIRED)
 
-# A panel that was itself away has heard nobody: agents back off for up to a minute, and get this long to come back.
-OWN_OUTAGE: Final = timedelta(seconds=30)
-OWN_OUTAGE_GRACE: Final = timedelta(seconds=75)
-_TICK_KEY: Final = "fleet:silence:tick"
-_GRACE_KEY: Final = "fleet:silence:grace"
+# Agents that met a panel which did not listen back off for up to a minute: so long after, and a little, they may be quiet.
+COMING_BACK: Final = timedelta(seconds=75)
 
 
 def servers_watch(*, now: datetime) -> int:
-    """The beat's round: `servers_mark_silent` and `gpu_health_refresh`, but for a while after the panel's own absence."""
-    last = cache.get(_TICK_KEY)
-    cache.set(_TICK_KEY, now, timeout=None)
-    if last is None or now - last > OWN_OUTAGE:
-        cache.set(_GRACE_KEY, now + OWN_OUTAGE_GRACE, timeout=None)
-    refreshed = gpu_health_refresh(now=now)
-    until = cache.get(_GRACE_KEY)
-    if until is not None and now < until:
-        return refreshed + _drain(_heard, _mark_heard, now)
-    return refreshed + servers_mark_silent(now=now)
+    """The beat's round: those who are heard again, faults that are over, and silence, as far as it can be told.
+
+    While the panel takes no reports nobody falls silent. Once it listens again the agents get COMING_BACK to return; those
+    who have returned are judged as ever.
+    """
+    changed = gpu_health_refresh(now=now) + _drain(_heard, _mark_heard, now)
+    since = hearing_since(now=now)
+    if since is None:
+        return changed
+    if now < since + COMING_BACK:
+        return changed + _drain(partial(_silent, heard_since=since), _mark_silent, now)
+    return changed + _drain(_silent, _mark_silent, now)
 
 
 def servers_mark_silent(*, now: datetime) -> int:
@@ -93,9 +93,12 @@ def _with_gpus(condition: Q) -> Exists:
     return Exists(Gpu.objects.filter(condition, server=OuterRef("pk"), removed_at=None))
 
 
-def _silent(now: datetime) -> QuerySet[Server]:
+def _silent(now: datetime, *, heard_since: datetime | None = None) -> QuerySet[Server]:
+    """Return the servers that are silent and not marked so; heard_since: only those whose last report came after that."""
     is_unmarked = Q(state__in=REPORTING_STATES) | Q(_with_gpus(~Q(state_reason=SILENT_REASON)))
     silent = Server.objects.filter(is_unmarked, agent__last_seen_at__lt=_oldest_report(now))
+    if heard_since is not None:
+        silent = silent.filter(agent__last_seen_at__gte=heard_since)
     return silent.exclude(state__in=_NOT_WATCHED)
 
 

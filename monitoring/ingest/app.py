@@ -21,6 +21,7 @@ from monitoring.ingest import body
 from monitoring.ingest.batch import Batch, Segment
 from monitoring.ingest.clock import Sending, sample_clock
 from monitoring.ingest.database import connect
+from monitoring.ingest.hearing import Hearing
 from monitoring.ingest.identity import Identities, RateLimit
 from monitoring.ingest.inventory import Applied, Inventories
 from monitoring.ingest.publish import Publisher
@@ -52,6 +53,7 @@ class Ingest:
         self.inventories = Inventories(self.threads)
         self.rate = RateLimit(per_second=settings.INGEST_REPORTS_PER_SECOND, burst=settings.INGEST_REPORTS_BURST)
         self.publisher = Publisher()
+        self.hearing = Hearing(self.threads)
         self.retention_ms = settings.RAW_RETENTION_HOURS * 3_600_000.0
         self.writer = Writer(
             connect=connect,
@@ -70,6 +72,7 @@ class Ingest:
 
     async def close(self) -> None:
         """Store what waits, then let go of everything."""
+        await self.hearing.close()
         await self.writer.close()
         await self.publisher.close()
         await self.threads.close()

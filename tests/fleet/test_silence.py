@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from fleet.models import Agent, Gpu, Server
 from fleet.services.agents import agent_authenticate
+from fleet.services.hearing import hearing_note, hearing_since
 from fleet.services.servers import (
     server_end,
     server_maintenance_set,
@@ -115,19 +116,75 @@ def test_maintenance_of_a_silent_server_ends_in_silence(machine):
     assert AuditEntry.objects.filter(action="server.maintenance").count() == 2
 
 
-def test_a_panel_that_was_away_itself_gives_agents_time_to_come_back(machine):
+@pytest.fixture
+def listening():
+    """Run the watch every five seconds, and say before each round what a web process says; times are seconds after noon."""
     cache.clear()
-    assert servers_watch(now=NOON + timedelta(hours=1)) == 0
-    assert servers_watch(now=NOON + timedelta(hours=1, seconds=70)) == 0
-    for step in range(70, 76, 2):
-        servers_watch(now=NOON + timedelta(hours=1, seconds=step))
+
+    def watch(start, end, *, is_heard=True):
+        marked = []
+        for second in range(start, end):
+            at = NOON + second * SECOND
+            if is_heard:
+                hearing_note(now=at)
+            if second % 5 == 0 and servers_watch(now=at):
+                marked.append(second)
+        return marked
+
+    yield watch
+    cache.clear()
+
+
+def test_a_panel_that_listened_all_the_time_marks_silence_at_once(machine, listening):
+    assert listening(-90, 30) == [15]
+
+
+def test_nobody_falls_silent_while_the_panel_takes_no_reports(machine, listening):
+    listening(-90, 2)
+    assert listening(2, 300, is_heard=False) == []
     assert machine.server.state == "degraded"
 
 
-def test_a_panel_that_was_there_all_the_time_marks_silence_at_once(machine):
-    cache.clear()
-    marked = [step for step in range(-90, 30, 5) if servers_watch(now=NOON + step * SECOND)]
-    assert marked == [15]
+def test_after_a_pause_the_clock_of_silence_starts_anew(machine, listening):
+    listening(-90, 2)
+    listening(2, 32, is_heard=False)
+    assert listening(32, 105) == []
+    assert listening(105, 120) == [110]
+    assert machine.server.state == "not_reporting"
+
+
+def test_an_agent_heard_after_the_pause_is_judged_as_ever(machine, listening):
+    listening(-90, 2)
+    listening(2, 32, is_heard=False)
+    listening(32, 40)
+    Agent.objects.update(last_seen_at=NOON + 40 * SECOND)
+    assert listening(40, 70) == [55]
+
+
+def test_a_pause_of_two_seconds_is_none(machine, listening):
+    listening(-90, 5)
+    listening(5, 7, is_heard=False)
+    assert listening(7, 30) == [15]
+
+
+def test_a_process_that_cannot_reach_the_database_does_not_listen(listening, monkeypatch):
+    listening(0, 10)
+    monkeypatch.setattr("fleet.services.hearing.connection", Refusing())
+    with pytest.raises(DatabaseError):
+        hearing_note(now=NOON + 30 * SECOND)
+    assert hearing_since(now=NOON + 30 * SECOND) is None
+
+
+class Refusing:
+    def cursor(self):
+        raise DatabaseError
+
+
+def test_those_heard_again_are_marked_so_even_while_nobody_can_be_silent(machine, listening):
+    listening(-90, 30)
+    Agent.objects.update(last_seen_at=NOON + 59 * SECOND)
+    assert listening(60, 61, is_heard=False) == [60]
+    assert machine.server.state == "degraded"
 
 
 def test_the_tasks_run(machine):
