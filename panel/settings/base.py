@@ -21,6 +21,7 @@ PORT = env.int("FLEETDECK_PORT", default=8000)
 PUBLIC_URL = env.str("FLEETDECK_PUBLIC_URL", default=f"http://{HOST if HOST != '0.0.0.0' else '127.0.0.1'}:{PORT}")  # noqa: S104
 IS_PUBLIC_URL_GIVEN = bool(env.str("FLEETDECK_PUBLIC_URL", default=""))
 AGENT_PACKAGE_DIR = DATA_DIR / "agent-package"  # wheels of the agent, built at first need
+EGRESS_ALLOW = env.list("FLEETDECK_EGRESS_ALLOW", default=[])  # private networks that the panel may connect to
 PACKAGE_MIRRORS = env.dict("FLEETDECK_PACKAGE_MIRRORS", default={})  # name=index address of a mirror, comma between
 ALLOWED_HOSTS = env.list("FLEETDECK_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", HOST])
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL, *env.list("FLEETDECK_TRUSTED_ORIGINS", default=[])]

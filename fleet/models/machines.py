@@ -47,6 +47,12 @@ class Server(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def memory_limit_bytes(self) -> int | None:
+        """Return the memory that the machine may use, its container's limit or else its own; None before it told."""
+        limit: int | None = self.facts.get("container_memory_limit_bytes") or self.facts.get("memory_total_bytes")
+        return limit
+
 
 class Agent(models.Model):
     """The Celery worker on a server. Written on every report, so kept narrow.

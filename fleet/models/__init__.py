@@ -1,0 +1,31 @@
+"""The fleet's tables: machines that report, what is billed for them, and the long calls to providers."""
+
+from fleet.models.leasing import (
+    BilledInterval,
+    Drift,
+    ExchangeRate,
+    Lease,
+    LeasePrice,
+    Offer,
+    ProviderAccount,
+)
+from fleet.models.machines import Agent, AgentStream, FaultSighting, Gpu, GpuFault, JoinToken, Server
+from fleet.models.operations import Operation
+
+__all__ = [
+    "Agent",
+    "AgentStream",
+    "BilledInterval",
+    "Drift",
+    "ExchangeRate",
+    "FaultSighting",
+    "Gpu",
+    "GpuFault",
+    "JoinToken",
+    "Lease",
+    "LeasePrice",
+    "Offer",
+    "Operation",
+    "ProviderAccount",
+    "Server",
+]

@@ -1,0 +1,62 @@
+"""Reading values out of providers' JSON: absent, null or odd becomes empty or None, never an exception and never 0."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from panel.core.money import Money, MoneyError
+
+
+def text(body: Any, key: str) -> str:
+    """Return a member as text without blanks around it; "" when it is absent or no plain value."""
+    value = body.get(key) if isinstance(body, Mapping) else None
+    return str(value).strip()[:500] if isinstance(value, str | int | Decimal) and not isinstance(value, bool) else ""
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number, also from text or a decimal without a fraction; None otherwise."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = Decimal(str(value).strip())
+    except ArithmeticError:
+        return None
+    return int(number) if number.is_finite() and number == number.to_integral_value() else None
+
+
+def number(value: Any) -> Decimal | None:
+    """Return a finite number, also from text; None otherwise."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        found = Decimal(str(value).strip())
+    except ArithmeticError:
+        return None
+    return found if found.is_finite() else None
+
+
+def money(value: Any, currency: str, *, divisor: int = 1) -> Money | None:
+    """Return an amount in units of 1/divisor of the currency; None when it is absent or no amount."""
+    if not isinstance(value, str | int | Decimal) or isinstance(value, bool):
+        return None
+    try:
+        return Money.of(value, currency, divisor=divisor)
+    except MoneyError:
+        return None
+
+
+def time(value: Any) -> datetime | None:
+    """Return a time from ISO 8601 text (no offset means UTC) or from seconds since 1970; None when it is neither."""
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        try:
+            return datetime.fromtimestamp(float(value), tz=UTC) if value > 0 else None
+        except (OverflowError, OSError, ValueError):
+            return None
+    if not isinstance(value, str):
+        return None
+    try:
+        found = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""RunPod, REST API v2."""
