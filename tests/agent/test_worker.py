@@ -1,8 +1,6 @@
 """The agent as a process: its Celery worker, signals, kill −9, a panel that goes away, a driver that hangs."""
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -14,49 +12,11 @@ from msgspec.structs import replace
 from fleet.agent.state import StateDirectory
 from fleet.simulation.cards import H200
 from fleet.simulation.nvml import SimulatedHost
-from tests.agent.conftest import wait_until
 from tests.agent.panel import SmallPanel
+from tests.agent.process import Process
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
-
-
-class Process:
-    """One run of the agent on a state directory, reading a simulated server."""
-
-    def __init__(self, state, host, library, bytecode):
-        self._log = state.path / "log"
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "fleet.agent", "run", "--state-dir", str(state.path)],
-            env={
-                **os.environ,
-                "FLEETDECK_NVML_LIBRARY": str(library),
-                "FLEETDECK_SIMULATION_FILE": str(host.path),
-                "FLEETDECK_KERNEL_LOG": "",
-                "PYTHONDONTWRITEBYTECODE": "",
-                "PYTHONPYCACHEPREFIX": str(bytecode),
-            },
-            stderr=self._log.open("a"),
-        )
-
-    @property
-    def log(self):
-        return self._log.read_text()
-
-    @property
-    def pid(self):
-        return self._process.pid
-
-    def is_running(self):
-        return self._process.poll() is None
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self):
-        """End it as a supervisor does; returns the exit status."""
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(20)
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +70,7 @@ def samples_of(panel, uuid):
 def test_samples_arrive_at_the_interval_and_a_last_report_at_the_end(start, panel, server):
     process = start()
     uuid = server.cards[0].uuid
-    stamps = wait_until(lambda: len(found := samples_of(panel, uuid)) >= 4 and found, seconds=30)
+    stamps = eventually(lambda: len(found := samples_of(panel, uuid)) >= 4 and found, seconds=30)
     steps = [after - before for before, after in pairwise(stamps[1:])]
     assert all(500 < step < 3_000 for step in steps), steps
     count = len(panel.reports)
@@ -122,19 +82,19 @@ def test_samples_arrive_at_the_interval_and_a_last_report_at_the_end(start, pane
 
 def test_an_interval_that_the_panel_asks_for_holds_at_once(start, panel, state, identity, server):
     start(replace(identity, sample_interval_seconds=60.0, report_interval_seconds=60.0))
-    wait_until(lambda: len(samples_of(panel, server.cards[0].uuid)) >= 3, seconds=30)
+    eventually(lambda: len(samples_of(panel, server.cards[0].uuid)) >= 3, seconds=30)
 
 
 def test_kill_nine_in_a_stream_of_reports_loses_nothing_spooled_and_repeats_nothing(start, panel, state):
     panel.answer_with.extend([(503, b"", {})] * 3)
     first = start()
-    wait_until(lambda: list(state.spool_path.glob("*.batch")), seconds=30)
+    eventually(lambda: list(state.spool_path.glob("*.batch")), seconds=30)
     first.kill()
     spooled = len(list(state.spool_path.glob("*.batch")))
     assert spooled >= 1
     panel.answer_with.clear()
     second = start()
-    wait_until(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
+    eventually(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
     second.stop()
     runs = {}
     for report in panel.reports:
@@ -150,11 +110,11 @@ def test_an_agent_killed_again_and_again_delivers_every_batch_once(start, panel,
     for _ in range(3):
         process = start()
         count = len(panel.reports)
-        wait_until(lambda count=count: len(panel.reports) > count, seconds=30)
+        eventually(lambda count=count: len(panel.reports) > count, seconds=30)
         process.kill()
     last = start()
     count = len(panel.reports)
-    wait_until(lambda: len(panel.reports) > count, seconds=30)
+    eventually(lambda: len(panel.reports) > count, seconds=30)
     last.stop()
     stamps = panel.host_samples
     assert len(stamps) == len(set(stamps))
@@ -164,9 +124,9 @@ def test_an_agent_killed_again_and_again_delivers_every_batch_once(start, panel,
 def test_a_panel_that_was_away_gets_what_it_missed(start, state, identity, server):
     port = _free_port()
     process = start(at(identity, f"http://127.0.0.1:{port}"))
-    wait_until(lambda: len(list(state.spool_path.glob("*.batch"))) >= 3, seconds=30)
+    eventually(lambda: len(list(state.spool_path.glob("*.batch"))) >= 3, seconds=30)
     with SmallPanel(port) as panel:
-        wait_until(lambda: len(panel.reports) >= 4, seconds=60)
+        eventually(lambda: len(panel.reports) >= 4, seconds=60)
         process.stop()
         assert [report.seq for report in panel.reports] == list(range(1, len(panel.reports) + 1))
         stamps = samples_of(panel, server.cards[0].uuid)
@@ -185,9 +145,9 @@ def test_a_panel_that_is_killed_in_mid_stream_is_found_again(start, state, ident
     port = panel.port
     with panel:
         start(at(identity, panel.url))
-        wait_until(lambda: len(panel.reports) >= 2, seconds=30)
+        eventually(lambda: len(panel.reports) >= 2, seconds=30)
     with SmallPanel(port) as later:
-        wait_until(lambda: len(later.reports) >= 2, seconds=60)
+        eventually(lambda: len(later.reports) >= 2, seconds=60)
         seqs = [report.seq for report in [*panel.reports, *later.reports]]
         assert seqs == sorted(seqs)
         assert seqs[-1] - seqs[0] + 1 == len(set(seqs)), "no batch is missing"
@@ -195,23 +155,23 @@ def test_a_panel_that_is_killed_in_mid_stream_is_found_again(start, state, ident
 
 def test_signs_of_life_go_on_while_no_driver_call_returns(start, panel, server):
     start()
-    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    eventually(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
     server.hang()
-    report = wait_until(
+    report = eventually(
         lambda: next((each for each in list(panel.reports) if each.driver.state == "not_answering"), None), seconds=40
     )
     assert {gpu.reason for gpu in report.gpus} == {"not_answering"}
     count = len(panel.reports)
-    wait_until(lambda: len(panel.reports) >= count + 3, seconds=30)
+    eventually(lambda: len(panel.reports) >= count + 3, seconds=30)
     server.recover()
-    wait_until(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].state == "ok", seconds=30)
+    eventually(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].state == "ok", seconds=30)
 
 
 def test_an_agent_ends_although_a_driver_call_never_returns(start, panel, server):
     process = start()
-    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    eventually(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
     server.cards[0].hang()
-    wait_until(
+    eventually(
         lambda: any(gpu.reason == "not_answering" for report in list(panel.reports) for gpu in report.gpus), seconds=30
     )
     assert process.stop() == 0
@@ -219,7 +179,7 @@ def test_an_agent_ends_although_a_driver_call_never_returns(start, panel, server
 
 def test_leaving_ends_the_running_agent(start, panel, state, library):
     process = start()
-    wait_until(lambda: panel.reports, seconds=30)
+    eventually(lambda: panel.reports, seconds=30)
     run = subprocess.run(
         [sys.executable, "-m", "fleet.agent", "leave", "--state-dir", str(state.path)],
         capture_output=True,
@@ -227,14 +187,14 @@ def test_leaving_ends_the_running_agent(start, panel, state, library):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    wait_until(lambda: not process.is_running())
+    eventually(lambda: not process.is_running())
     assert panel.has_left
     assert StateDirectory(state.path).identity() is None
 
 
 def test_the_status_of_a_running_agent(start, panel, state):
     process = start()
-    wait_until(lambda: panel.reports and state.status() and state.status().gpus, seconds=30)
+    eventually(lambda: panel.reports and state.status() and state.status().gpus, seconds=30)
     run = subprocess.run(
         [sys.executable, "-m", "fleet.agent", "status", "--state-dir", str(state.path)],
         capture_output=True,
@@ -251,25 +211,25 @@ def test_an_upgraded_driver_is_read_by_its_new_library_in_the_same_process(start
     own_copy = tmp_path / "libnvidia-ml.so.1"
     shutil.copy(library, own_copy)
     process = start(library=own_copy)
-    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    eventually(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
     shutil.copy(library, tmp_path / "new")
     (tmp_path / "new").replace(own_copy)
     server.mismatch()
     server.fail_calls(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
-    wait_until(lambda: any(report.driver.state == "version_mismatch" for report in list(panel.reports)), seconds=30)
+    eventually(lambda: any(report.driver.state == "version_mismatch" for report in list(panel.reports)), seconds=30)
     server.recover()
-    wait_until(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
-    wait_until(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].samples, seconds=30)
+    eventually(lambda: len({report.boot_id for report in list(panel.reports)}) == 2, seconds=30)
+    eventually(lambda: panel.reports[-1].driver.state == "ok" and panel.reports[-1].gpus[0].samples, seconds=30)
     assert process.is_running()
     assert "starts itself again" in process.log
 
 
 def test_a_mismatch_without_a_new_library_is_no_reason_to_start_again(start, panel, server):
     start()
-    wait_until(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
+    eventually(lambda: samples_of(panel, server.cards[0].uuid), seconds=30)
     server.mismatch()
     server.fail_calls(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH)
-    wait_until(
+    eventually(
         lambda: sum(report.driver.state == "version_mismatch" for report in list(panel.reports)) >= 3, seconds=30
     )
     assert len({report.boot_id for report in panel.reports}) == 1
@@ -277,7 +237,7 @@ def test_a_mismatch_without_a_new_library_is_no_reason_to_start_again(start, pan
 
 def test_an_agent_stays_within_its_memory(start, panel, server):
     process = start()
-    wait_until(lambda: len(samples_of(panel, server.cards[0].uuid)) >= 5, seconds=40)
+    eventually(lambda: len(samples_of(panel, server.cards[0].uuid)) >= 5, seconds=40)
     resident = panel.reports[-1].host_samples[-1].agent_memory_bytes
     assert resident < 64 * 1024 * 1024
     assert process.stop() == 0

@@ -4,15 +4,17 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import psutil
+import psycopg
+
+from tests.waiting import eventually, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180
@@ -26,23 +28,19 @@ MARKS = {  # what tells a child by its command line
 }
 
 
-def free_port():
-    """Return a port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def wait_until(condition, *, seconds, what):
-    """Ask ten times a second until `condition()` is true; its value is returned."""
-    deadline = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(httpx.HTTPError, OSError):
-            if value := condition():
-                return value
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not happen within {seconds} s")
-        time.sleep(0.1)
+    """Wait for something of a panel that may be away for a moment; returns what the condition returned."""
+    return eventually(condition, seconds=seconds, what=what, passing=(httpx.HTTPError, OSError))
+
+
+def stored(panel):
+    """Return how often each sample of a card, (uuid, Unix ms), is stored."""
+    with psycopg.connect(panel.database_url) as connection:
+        rows = connection.execute(
+            "SELECT g.uuid, round(extract(epoch FROM s.at) * 1000)::bigint"
+            " FROM gpu_sample s JOIN fleet_gpu g ON g.id = s.subject_id"
+        ).fetchall()
+    return Counter(rows)
 
 
 class RunningPanel:

@@ -1,12 +1,9 @@
 """Kill −9 of every part in the middle of a stream: what was acknowledged is stored, and stored once."""
 
-from collections import Counter
-
-import psycopg
 import pytest
 
 from tests.e2e.reporter import Reporter
-from tests.e2e.running import RunningPanel, wait_until
+from tests.e2e.running import RunningPanel, stored, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -15,16 +12,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 def panel():
     with RunningPanel("--no-agent") as running:
         yield running
-
-
-def stored(panel):
-    """Return how often each (uuid, Unix ms) is stored."""
-    with psycopg.connect(panel.database_url) as connection:
-        rows = connection.execute(
-            "SELECT g.uuid, round(extract(epoch FROM s.at) * 1000)::bigint"
-            " FROM gpu_sample s JOIN fleet_gpu g ON g.id = s.subject_id"
-        ).fetchall()
-    return Counter(rows)
 
 
 @pytest.mark.parametrize("victim", ["web", "worker", "valkey", "postgres"])
