@@ -23,11 +23,12 @@ def vendors(*wanted):
 
 @pytest.fixture
 def vendor(request, monkeypatch):
-    """The fake server; adapters reach it through the registry."""
+    """The fake server; adapters reach it through the registry. Every request must be one that the vendor specifies."""
     fake = request.param()
     monkeypatch.setattr("fleet.providers.registry.transport_for", lambda kind: fake.transport)
     monkeypatch.setattr("fleet.providers.http.Spacing.wait_for_turn", lambda *_: None)
-    return fake
+    yield fake
+    assert fake.complaints() == []
 
 
 def opened(vendor):

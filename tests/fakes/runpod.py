@@ -6,6 +6,7 @@ import re
 import httpx
 
 from tests.fakes.vendor import FakeMachine, FakeVendor
+from tests.providers.spec import openapi
 
 RAW = {
     "provisioning": "PROVISIONING",
@@ -33,6 +34,10 @@ class FakeRunPod(FakeVendor):
     credentials = {"api_key": "rpa_0123456789SECRET"}
     order_options = {"image": "runpod/pytorch:2.8", "disk_gb": "50", "volume_gb": "20"}
     has_retry_after = True
+
+    @classmethod
+    def specification(cls):
+        return openapi("runpod/openapi-v2.json")
 
     def next_id(self):
         return f"pod{super().next_id()}"

@@ -58,6 +58,17 @@ class FakeVendor(ABC):
         """Return the way to this server for an adapter."""
         return httpx.MockTransport(self._handle)
 
+    @classmethod
+    def specification(cls):
+        """Return what holds requests against the vendor's own specification (tests.providers.spec), None without one."""
+
+    def complaints(self):
+        """Return what the vendor's specification does not allow in the requests that came so far."""
+        specification = self.specification()
+        if specification is None:
+            return []
+        return [problem for request in self.requests for problem in specification.problems(request)]
+
     def next_id(self):
         """Return a fresh id in the vendor's form."""
         return str(next(self._ids))
