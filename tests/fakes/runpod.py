@@ -35,9 +35,8 @@ class FakeRunPod(FakeVendor):
     order_options = {"image": "runpod/pytorch:2.8", "disk_gb": "50", "volume_gb": "20"}
     has_retry_after = True
 
-    @classmethod
-    def specification(cls):
-        return openapi("runpod/openapi-v2.json")
+    def problems(self, request):
+        return openapi("runpod/openapi-v2.json").problems(request)
 
     def next_id(self):
         return f"pod{super().next_id()}"

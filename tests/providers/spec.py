@@ -1,7 +1,7 @@
 """Requests held against a vendor's own specification: path, method, parameters, body.
 
-The specifications are no part of the repository: they lie in ../shared/specs beside it, or not at all. `openapi` returns
-None then, and `needed` skips the test, saying so.
+The specifications are no part of the repository: they lie in ../shared/specs beside it, or not at all. `openapi` then has
+nothing to say against any request; one test of each vendor asks `needed` first, which skips it aloud.
 """
 
 import json
@@ -36,13 +36,13 @@ def needed(name):
 
 @lru_cache(maxsize=16)
 def openapi(name, repair=None):
-    """Return an OpenAPI 3.1 specification to hold requests against, None when it is not here.
+    """Return an OpenAPI 3.1 specification to hold requests against; one that allows everything when it is not here.
 
     repair: a function of the document that mends, in place, what is known to be wrong in it; say in it what and why.
     """
     path = find(name)
     if path is None:
-        return None
+        return Absent()
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".json":
         document = json.loads(text)
@@ -53,6 +53,14 @@ def openapi(name, repair=None):
     if repair is not None:
         repair(document)
     return OpenApi(document)
+
+
+class Absent:
+    """In the place of a specification that is not here."""
+
+    def problems(self, request):
+        """Return no problem: nothing is known."""
+        return []
 
 
 class OpenApi:
