@@ -1,5 +1,6 @@
 """The charts of a page as its template and its scripts need them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -48,10 +49,18 @@ class Legend:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What charts were made of. A frame that tells of other cards, or of another memory, asks for them anew."""
+
+    gpu_ids: Sequence[int]
+    memory_limit_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Whose charts these are. kind: server or gpu, as in addresses; topic: of the live frames; urls: of the series.
 
-    interval_seconds: how often its readings come.
+    interval_seconds: how often its readings come. known: what the charts were made of, where more may come to it.
     """
 
     kind: str
@@ -59,6 +68,7 @@ class Page:
     topic: str
     urls: Sequence[str]
     interval_seconds: float
+    known: Known | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,11 @@ class Board:
     legend: Sequence[Legend]
     folded: int
     config: Mapping[str, Any]
+
+    @property
+    def config_json(self) -> str:
+        """Return the configuration as the scripts read it."""
+        return json.dumps(self.config, separators=(",", ":"))
 
 
 def board_of(
@@ -102,6 +117,8 @@ def board_of(
             "to": time_range.end.timestamp(),
             "isLive": time_range.is_live,
             "intervalSeconds": page.interval_seconds,
+            "known": page.known
+            and {"gpus": [str(one) for one in page.known.gpu_ids], "memoryLimitBytes": page.known.memory_limit_bytes},
             "summariesUrl": reverse(f"{page.kind}-summaries", args=[page.id]),
             "charts": [config for config in configs if config["choices"]],
             "markers": markers,

@@ -57,10 +57,14 @@ def wire_metric(choice: Choice, line: Line) -> str:
     return f"{HOST_PREFIX}{line.metric}" if choice.source == "host" else line.metric
 
 
-def scale_of(line: Line, subject: Subject) -> float | None:
-    """Return what values are multiplied by to become a share in percent; None when they are drawn as they are."""
-    total = subject.totals.get(line.total) if line.total else None
-    return 100 / total if total else None
+def scale_of(line: Line, subject: Subject) -> float:
+    """Return what values are multiplied by as they are drawn: 100 / total for a share in percent, else 1."""
+    return 100 / subject.totals[line.total] if line.total else 1.0
+
+
+def lines_drawn(choice: Choice, subject: Subject) -> list[Line]:
+    """Return the lines that can be drawn of a subject: a share of something waits until that is known."""
+    return [line for line in choice.lines if not line.total or subject.totals.get(line.total)]
 
 
 def available(chart: Chart, subjects: Sequence[Subject]) -> tuple[Choice, ...]:
@@ -97,16 +101,15 @@ def lines_of(choice: Choice, drawn: Sequence[Subject]) -> list[dict[str, Any]]:
     """Return the lines of a choice in the order of drawing, coloured by subject, or by metric when there is one subject."""
     lines = []
     for at, subject in enumerate(drawn):
-        for place, line in enumerate(choice.lines):
-            entry = {
+        for line in lines_drawn(choice, subject):
+            entry: dict[str, Any] = {
                 "subject": subject.key,
                 "metric": wire_metric(choice, line),
                 "label": _label(choice, line, subject, len(drawn)),
                 "short": subject.short if len(drawn) > 1 else str(line.name),
-                "colour": at * len(choice.lines) + place,
+                "colour": at * len(choice.lines) + choice.lines.index(line),
             }
-            scale = scale_of(line, subject)
-            lines.append(entry if scale is None else entry | {"scale": scale})
+            lines.append(entry | {"scale": scale_of(line, subject)} if line.total else entry)
     return lines
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from frontend import formatting
-from frontend.chart_config import KIND_OF_UNIT, Subject, available, lines_of, scale_of, subjects_of
+from frontend.chart_config import KIND_OF_UNIT, Subject, available, lines_drawn, lines_of, scale_of, subjects_of
 from frontend.chart_specs import Chart, Choice
 from frontend.ranges import TimeRange
 from monitoring.selectors import SeriesResult, series
@@ -91,8 +91,8 @@ def _drawn(
     names = iter(lines_of(choice, chosen))
     lines = []
     for subject in chosen:
-        for line in choice.lines:
-            name, one, scale = next(names), found[subject.id, line.metric], scale_of(line, subject) or 1.0
+        for line in lines_drawn(choice, subject):
+            name, one, scale = next(names), found[subject.id, line.metric], scale_of(line, subject)
             mean, peak = one.average.astype(np.float64) * scale, one.maximum.astype(np.float64) * scale
             lines.append(DrawnLine(name["label"], name["short"], mean, peak))
     return DrawnChoice(choice, result.from_ms, result.step_seconds, lines)
@@ -123,7 +123,7 @@ def _present(data: DrawnChoice, lines: Sequence[DrawnLine], newest: int, *, is_l
     # A line that ended earlier (a card that is gone) says nothing of the present.
     recent = [(line, line.mean[max(0, newest - _NOW_BUCKETS) : newest + 1]) for line in lines]
     values = [(line, float(some[~np.isnan(some)][-1])) for line, some in recent if not np.isnan(some).all()]
-    if len(data.lines) == 1:
+    if len(data.lines) == len(data.choice.lines) == 1:
         return _("%(when)s %(value)s.") % {"when": when, "value": _figure(data, values[0][1])}
     if len(values) == 1 or (len(data.choice.lines) > 1 and not data.choice.adds_up):
         each = ", ".join(f"{line.label} {_figure(data, value)}" for line, value in values[:4])

@@ -208,10 +208,13 @@ class ServerRow:
 
     @property
     def memory_limit_bytes(self) -> int | None:
-        """Return the memory that the machine may use: its container's limit, else its own."""
-        facts = self.server.facts
-        limit: int | None = facts.get("container_memory_limit_bytes") or facts.get("memory_total_bytes")
-        return limit
+        """Return the memory that the machine may use; None before it told."""
+        return self.server.memory_limit_bytes
+
+    @property
+    def gpu_ids(self) -> list[int]:
+        """Return the ids of all cards and slices."""
+        return [one.id for gpu in self.gpus for one in (gpu, *gpu.slices)]
 
     @property
     def known(self) -> str:
@@ -221,7 +224,7 @@ class ServerRow:
         missing = sum(state in {GpuState.MISSING, GpuState.LOST} for state in states)
         server = self.server
         parts = (server.state, server.driver_state, server.gpu_health, len(states), answering, missing)
-        return "|".join(str(part) for part in parts)
+        return "|".join(str(part) for part in (*parts, server.memory_limit_bytes or ""))
 
     @property
     def host_values(self) -> Mapping[str, float | None]:

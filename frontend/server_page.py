@@ -256,11 +256,8 @@ def _fault_line(fault: GpuFault) -> FaultLine:
 
 def chart_subjects(row: ServerRow) -> list[Subject]:
     """Return what the charts of the server draw: every card, and the host."""
-    facts = row.server.facts
-    totals = {name: facts[name] for name in ("memory_total_bytes",) if facts.get(name)}
-    limit = facts.get("container_memory_limit_bytes")
-    if limit:
-        totals["memory_total_bytes"] = limit
+    limit = row.memory_limit_bytes
+    totals = {"memory_total_bytes": float(limit)} if limit else {}
     host = Subject("server", row.server.pk, row.server.name, "", row.host.values if row.host else {}, totals=totals)
     return [*(gpu_subject(gpu) for gpu in row.gpus), host]
 

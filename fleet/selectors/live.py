@@ -45,6 +45,7 @@ def server_live(server: Server, *, gpus: Iterable[Gpu] | None = None) -> dict[st
         "driver_version": server.driver_version,
         "driver_since": iso(server.driver_since),
         "is_simulated": server.is_simulated,
+        "memory_limit_bytes": server.memory_limit_bytes,
         "last_seen_at": iso(agent.last_seen_at) if agent else None,
         "clock_skew_seconds": agent.clock_skew_seconds if agent else None,
         "report_interval_seconds": agent.report_interval_seconds if agent else None,

@@ -14,7 +14,7 @@ from fleet.enums import ServerState
 from fleet.selectors import fault_list
 from fleet.services.servers import server_end, server_maintenance_set, server_update
 from frontend.access import PageRequest, page
-from frontend.board import Page, board_of, markers_of
+from frontend.board import Known, Page, board_of, markers_of
 from frontend.chart_data import summaries_of
 from frontend.chart_specs import HOST_ONLY_CHARTS, SERVER_CHARTS
 from frontend.fleet_rows import ServerRow
@@ -40,9 +40,11 @@ def _series_url(row: ServerRow) -> str:
 
 
 def _status(row: ServerRow) -> dict[str, Any]:
-    """Return what changes with the server's state: headline, banners, cards, processes. One query."""
+    """Return what changes with the server's state: headline, banners, cards, processes, faults, facts. Two queries."""
     cards = cards_of(row)
     return {
+        "faults": fault_lines(list(fault_list(server=row.server.pk).order_by("-last_at")[:FAULTS_LISTED])),
+        "facts": row.server.facts,
         "row": row,
         "server": row.server,
         "cards": cards,
@@ -56,13 +58,14 @@ def _status(row: ServerRow) -> dict[str, Any]:
 def _board(row: ServerRow, shown: TimeRange) -> dict[str, Any]:
     charts = SERVER_CHARTS if row.gpus else HOST_ONLY_CHARTS
     subjects = chart_subjects(row)
+    pk, known = row.server.pk, Known(row.gpu_ids, row.memory_limit_bytes)
     return {
         "board": board_of(
-            page=Page("server", row.server.pk, f"server.{row.server.pk}", [_series_url(row)], row.interval_seconds),
+            page=Page("server", pk, f"server.{pk}", [_series_url(row)], row.interval_seconds, known),
             charts=charts,
             subjects=subjects,
             time_range=shown,
-            markers=markers_of(server_id=row.server.pk, time_range=shown),
+            markers=markers_of(server_id=pk, time_range=shown),
             summaries=summaries_of(charts, subjects, shown),
         )
     }
@@ -86,19 +89,17 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
     """Show one server: its state in sentences, its cards, its charts, its processes and faults."""
     at = now()
     row = server_found(server_id, now=at)
+    shown = time_range(request.GET, now=at)
     if request.GET.get("part") == "markers":
-        shown = time_range(request.GET, now=at)
         return JsonResponse({"markers": markers_of(server_id=server_id, time_range=shown)})
+    if request.GET.get("part") == "charts":
+        return render(request, "charts/board.html", _board(row, shown))
     context = _status(row)
     if request.GET.get("part") == "status":
         return render(request, "server/part.html", context)
-    faults = fault_lines(list(fault_list(server=server_id).order_by("-last_at")[:FAULTS_LISTED]))
-    shown = time_range(request.GET, now=at)
     context |= _board(row, shown) | {
         "title": row.server.name,
         "nav": "fleet",
-        "faults": faults,
-        "facts": row.server.facts,
         "consequences": _consequences(row),
         "is_retired": row.server.state == ServerState.RETIRED,
         "in_maintenance": row.server.state == ServerState.MAINTENANCE,

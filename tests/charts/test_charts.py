@@ -222,3 +222,28 @@ def test_no_table_is_finer_than_readings_come():
 )
 def test_reasons_of_clocks_are_words_and_the_umbrella_is_left_out(mask, expected):
     assert reasons_in_words(mask) == expected
+
+
+def host(total, **changes):
+    values = {"cpu_percent": 12.0, "memory_used_bytes": 30.0 * GIB}
+    totals = {"memory_total_bytes": float(total)} if total else {}
+    return Subject("server", 3, "rack-1", "", **({"values": values, "totals": totals} | changes))
+
+
+@pytest.mark.parametrize("values", [{}, {"cpu_percent": 12.0, "memory_used_bytes": 30.0 * GIB}], ids=["silent", "told"])
+def test_ram_waits_until_the_total_is_known_and_is_never_drawn_as_anything_but_a_share(values):
+    before = chart_config(HOST, [host(None, values=values)])["choices"][0]
+    assert [line["metric"] for line in before["lines"]] == ["host.cpu_percent"]
+    after = chart_config(HOST, [host(60 * GIB, values=values)])["choices"][0]
+    assert [(line["metric"], line.get("scale")) for line in after["lines"]] == [
+        ("host.cpu_percent", None),
+        ("host.memory_used_bytes", pytest.approx(100 / (60 * GIB))),
+    ]
+    assert before["lines"][0] == after["lines"][0]  # its colour and its name stay
+
+
+def test_the_sentence_of_a_lone_line_of_several_names_it():
+    choice = HOST.choices[0]
+    cpu = np.array([10.0, 12.0])
+    data = DrawnChoice(choice, int(NOON.timestamp() * 1000), 5, [DrawnLine("CPU", "CPU", cpu, cpu)])
+    assert summary(data, SHOWN).startswith("Now CPU 12%.")

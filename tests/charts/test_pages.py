@@ -1,5 +1,6 @@
 """The pages of the fleet as people of each role get them."""
 
+import html
 import json
 import re
 from datetime import timedelta
@@ -25,6 +26,11 @@ def text_of(response):
     return re.sub(
         r"\s+", " ", re.sub(r"<(script|style|svg)\b.*?</\1>|<[^>]+>", " ", response.content.decode(), flags=re.DOTALL)
     )
+
+
+def config_of(response):
+    """What a page hands to its charts."""
+    return json.loads(html.unescape(re.search(r'data-config="([^"]*)"', response.content.decode())[1]))
 
 
 def pages_of(made):
@@ -134,9 +140,7 @@ def test_seven_of_eight_names_the_missing_card_and_since_when(viewer):
 def test_eight_cards_of_one_name_are_eight_cards_and_eight_lines(viewer):
     made = working()
     response = viewer.get(f"/servers/{made.agent.server_id}/")
-    config = json.loads(
-        re.search(r'id="charts-config" type="application/json">(.*?)</script>', response.content.decode())[1]
-    )
+    config = config_of(response)
     lines = next(chart for chart in config["charts"] if chart["id"] == "power")["choices"][0]["lines"]
     assert [line["short"] for line in lines] == [f"#{number}" for number in range(8)]
     assert len({line["subject"] for line in lines}) == 8
@@ -247,6 +251,29 @@ def test_a_name_that_is_taken_is_refused_in_words(operator):
     assert first.server.name == "rack-1"
 
 
+def test_a_card_that_was_never_read_has_empty_bars(viewer):
+    made = machine(cards=1)
+    page = viewer.get(f"/servers/{made.agent.server_id}/").content.decode()
+    assert set(re.findall(r'<rect class="fill" width="([^"]*)"', page)) == {"0"}
+
+
+def test_what_moves_with_a_servers_state_is_one_part_of_its_page(viewer):
+    made = working(cards=2)
+    made.send(faults=[xid(79, now())])
+    part = viewer.get(f"/servers/{made.agent.server_id}/?part=status").content.decode()
+    assert re.findall(r'id="(processes|faults|facts)"[^>]* hx-swap-oob="true"', part) == [
+        "processes",
+        "faults",
+        "facts",
+    ]
+    assert "XID 79" in part
+    charts = viewer.get(f"/servers/{made.agent.server_id}/?part=charts&range=1h").content.decode()
+    assert charts.count("<figure") == 8
+    assert re.search(r'href="\?range=1h" aria-current="true"', charts)
+    assert "Times in UTC" in charts
+    assert "<html" not in charts
+
+
 # --- GPU --------------------------------------------------------------------------------------------------------------
 
 
@@ -265,9 +292,9 @@ def test_a_reading_that_a_card_does_not_offer_has_its_reason(viewer):
 def test_a_card_that_moved_shows_every_place_that_it_was_in(viewer):
     old = working("rack-old", 1)
     new = working("rack-new", 1)
-    page = viewer.get(f"/gpus/{gpu_of(new).pk}/").content.decode()
-    assert reverse("gpu", args=[gpu_of(old).pk]) in page
-    config = json.loads(re.search(r'id="charts-config" type="application/json">(.*?)</script>', page)[1])
+    response = viewer.get(f"/gpus/{gpu_of(new).pk}/")
+    assert reverse("gpu", args=[gpu_of(old).pk]) in response.content.decode()
+    config = config_of(response)
     assert config["urls"] == [f"/api/v1/gpus/{gpu_of(new).pk}/series/", f"/api/v1/gpus/{gpu_of(old).pk}/series/"]
 
 

@@ -1,5 +1,6 @@
 """The shell in a real Chromium: log-in, themes, keyboard, dialogs, ticks of a join, and axe on every page."""
 
+import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,10 @@ from django.db import connections
 from fleet.agent import wire
 from fleet.models import Server
 from fleet.services.joining import server_join
+from monitoring.live.kinds import server_snapshot
 from panel.core.clock import now
 from tests.accounts.people import PASSWORD
+from tests.charts.fleet_data import HOST_FACTS
 from tests.fleet.factories import Machine, joined
 
 playwright = pytest.importorskip(
@@ -305,3 +308,37 @@ def test_no_page_is_wider_than_a_phone_or_than_a_page_at_double_size(window):
             if extra > 0:
                 wide[(path, width)] = extra
     assert wide == {}
+
+
+def newcomer():
+    """A machine that has joined and told nothing of itself but its driver."""
+    agent, _token = joined("newcomer")
+    made = Machine(agent, cards=2)
+    made.send(gpus=[])
+    return made
+
+
+def test_cards_and_memory_that_come_after_the_page_get_their_cards_and_charts_without_a_reload(window):
+    made = outside(newcomer)
+    server = made.agent.server_id
+    page = window()
+    sockets = []
+    page.route_web_socket("**/ws/live/", lambda socket: sockets.append(socket))  # noqa: PLW0108 - Playwright marks it
+    page.goto(f"/servers/{server}/")
+    expect(page.locator("#server-status")).to_contain_text("No GPU here")
+    expect(page.locator("[data-chart]")).to_have_count(2)
+    expect(page.locator("#processes")).to_be_hidden()
+    page.evaluate("window.isSamePage = true")
+
+    outside(made.send, host=HOST_FACTS)
+    frame = {"type": "snapshot", "topic": f"server.{server}", "seq": 1, "at": now().isoformat()}
+    sockets[-1].send(json.dumps(frame | {"data": outside(server_snapshot, server)}))
+    expect(page.locator(".gpu-card")).to_have_count(2)
+    expect(page.locator("[data-chart]")).to_have_count(8)
+    expect(page.locator("[data-legend]")).to_have_count(2)
+    expect(page.locator("#facts")).to_contain_text("rack-1.local")
+    expect(page.locator("#processes")).to_be_visible()
+    config = json.loads(page.locator("[data-module=charts]").get_attribute("data-config"))
+    (shares,) = (chart["choices"][0] for chart in config["charts"] if chart["id"] == "host")
+    assert [line["metric"] for line in shares["lines"]] == ["host.cpu_percent", "host.memory_used_bytes"]
+    assert page.evaluate("window.isSamePage")

@@ -26,6 +26,7 @@ const MINUTE_MS = 60_000;
  * @property {boolean} isLive
  * @property {number} intervalSeconds
  * @property {string} summariesUrl
+ * @property {import("./outdated.js").Known | null} known what the charts were made of, where more may come to it
  * @property {ChartConfig[]} charts
  * @property {import("./markers.js").Marker[]} markers
  */

@@ -1,13 +1,19 @@
 // @ts-check
 /** Charts of a page: reads the configuration in the page, follows the live topic, keeps the legend and the address. */
 import { Board } from "../charts/board.js";
+import { isOutdated } from "../charts/outdated.js";
 import { live } from "../live.js";
+
+/** Cards of one machine come together. */
+const SETTLE_MS = 1_500;
+const AT_MOST_EVERY_MS = 10_000;
+/** When the charts were made anew last: should they lack something even then, they are not fetched in a loop. */
+let renewedAt = -Infinity;
 
 /** @param {HTMLElement} root */
 export function mount(root) {
-  const source = /** @type {HTMLElement} */ (root.querySelector('script[type="application/json"]'));
-  const board = new Board(root, JSON.parse(source.textContent ?? "{}"));
-  const endings = [followLive(board), legend(root, board), zoomControls(root, board)];
+  const board = new Board(root, JSON.parse(root.dataset.config ?? "{}"));
+  const endings = [followLive(board), renewal(board), legend(root, board), zoomControls(root, board)];
   return () => {
     for (const end of endings) end();
     board.destroy();
@@ -34,6 +40,29 @@ function followLive(board) {
     live.removeEventListener("state", changed);
     end();
     endEvents();
+  };
+}
+
+/** A machine that has just joined gets its cards, and its memory, after the page was made: fetch the charts anew. @param {Board} board */
+function renewal(board) {
+  let timer = 0;
+  const renew = () => {
+    timer = 0;
+    if (live.state.name === "paused") return; // the snapshot on return tells it again
+    renewedAt = performance.now();
+    const query = new URLSearchParams(location.search);
+    query.set("part", "charts");
+    htmx.ajax("GET", `${location.pathname}?${query}`, { target: board.root, swap: "outerHTML" });
+  };
+  /** @param {import("../live/protocol.js").Frame} frame */
+  const look = (frame) => {
+    if (timer !== 0 || !isOutdated(board.config.known, frame.data)) return;
+    timer = window.setTimeout(renew, Math.max(SETTLE_MS, renewedAt + AT_MOST_EVERY_MS - performance.now()));
+  };
+  const end = live.subscribe(board.config.topic, { onSnapshot: look, onDelta: look });
+  return () => {
+    clearTimeout(timer);
+    end();
   };
 }
 

@@ -12,7 +12,8 @@ const SETTLE_MS = 1_500;
 
 /** @param {Record<string, any>} server what a frame says of a server, as ServerRow.known puts it */
 export function knownOf(server) {
-  return [server.state, server.driver_state, server.gpu_health, server.gpus_known, server.gpus_answering, server.gpus_missing].join("|");
+  const cards = [server.gpu_health, server.gpus_known, server.gpus_answering, server.gpus_missing];
+  return [server.state, server.driver_state, ...cards, server.memory_limit_bytes ?? ""].join("|");
 }
 
 /** @param {HTMLElement} root */
