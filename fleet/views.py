@@ -1,4 +1,4 @@
-"""What agents ask of the panel beside their reports: to join, what they should do, to leave."""
+"""What agents ask of the panel beside their reports and assignments: to join, to leave."""
 
 import contextlib
 import math
@@ -19,7 +19,7 @@ from fleet.advice import driver_advice
 from fleet.agent import wire
 from fleet.enums import ServerState
 from fleet.selectors import join_live
-from fleet.services.agents import AgentIdentity, agent_authenticate, agent_leave, assignments_for
+from fleet.services.agents import AgentIdentity, agent_identify, agent_leave
 from fleet.services.joining import join_token_authenticate, server_join
 from panel.core.addresses import client_address
 from panel.core.errors import FleetdeckError, InvalidInput, NotAuthenticated, RateLimited, TooLarge
@@ -106,13 +106,7 @@ def _bearer(request: HttpRequest) -> str:
 
 def bearer_agent(request: HttpRequest) -> AgentIdentity:
     """Return the agent whose token the request carries. Raises NotAuthenticated."""
-    identity = agent_authenticate(token=_bearer(request))
-    if identity is None:
-        raise NotAuthenticated(
-            _("The panel does not know this agent's token, or it was taken back. Join the server again."),
-            code="token_unknown",
-        )
-    return identity
+    return agent_identify(token=_bearer(request))
 
 
 def _limit_joins(address: str) -> None:
@@ -161,12 +155,6 @@ def join_status(request: HttpRequest) -> HttpResponse:
         "next_step": words["next_step"],
     }
     return JsonResponse(answered)
-
-
-@agent_endpoint("GET")
-def assignments(request: HttpRequest) -> HttpResponse:
-    """Answer what should be so on this agent's machine."""
-    return answer(request, assignments_for(identity=bearer_agent(request)))
 
 
 @agent_endpoint("POST")

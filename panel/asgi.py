@@ -15,6 +15,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from channels.sessions import CookieMiddleware  # noqa: E402
 from django.urls import path  # noqa: E402
 
+from fleet.assignments.app import application as _assignments  # noqa: E402
 from monitoring.ingest.app import application as _ingest  # noqa: E402
 from monitoring.live.consumer import LiveConsumer  # noqa: E402
 from monitoring.live.hub import hub  # noqa: E402
@@ -24,18 +25,24 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Any], Awaitable[None]]
 
 REPORT_PATH: Final = "/api/agent/v1/report/"
+ASSIGNMENTS_PATH: Final = "/api/agent/v1/assignments/"
 
 _sockets = AllowedHostsOriginValidator(CookieMiddleware(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Route by kind and path. Reports skip Django: its middleware costs more than storing them."""
+    """Route by kind and path. Reports skip Django, whose middleware costs more than storing them; so do waiting agents,
+    each of which would hold a thread there.
+    """
     kind = scope["type"]
     if kind == "lifespan" or (kind == "http" and scope["path"] == REPORT_PATH):
         await _ingest(scope, receive, send)
         if kind == "lifespan":
+            await _assignments.close()
             await hub().stop()
     elif kind == "websocket":
         await _sockets(scope, receive, send)
+    elif kind == "http" and scope["path"] == ASSIGNMENTS_PATH:
+        await _assignments(scope, receive, send)
     elif kind == "http":
         await _django(scope, receive, send)

@@ -10,10 +10,11 @@ from fleet.agent import wire
 from fleet.enums import ServerState
 from fleet.models import Agent
 from fleet.services.servers import server_end
+from fleet.services.telling import tell_assignments
 from panel.accounts.audit import Actor, audit
 from panel.core import tokens
 from panel.core.clock import now
-from panel.core.errors import InvalidInput, NotFound
+from panel.core.errors import InvalidInput, NotAuthenticated, NotFound
 
 MIN_INTERVAL_SECONDS: Final = 1.0
 MAX_INTERVAL_SECONDS: Final = 60.0
@@ -51,6 +52,17 @@ def agent_authenticate(*, token: str) -> AgentIdentity | None:
     )
 
 
+def agent_identify(*, token: str) -> AgentIdentity:
+    """Return who presents this agent token; see `agent_authenticate`. Raises NotAuthenticated."""
+    identity = agent_authenticate(token=token)
+    if identity is None:
+        raise NotAuthenticated(
+            _("The panel does not know this agent's token, or it was taken back. Join the server again."),
+            code="token_unknown",
+        )
+    return identity
+
+
 def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
     """Return what should be so on this agent's machine."""
     return wire.Assignments(
@@ -83,6 +95,7 @@ def agent_configure(
                 setattr(agent, name, value)
             agent.assignments_version += 1
             agent.save(update_fields=[*changes, "assignments_version"])
+            tell_assignments(agent.pk)
             name = agent.server.name
             audit(actor=actor, action="agent.configure", target=agent, target_name=name, before=before, after=changes)
     return agent
@@ -105,5 +118,6 @@ def agent_revoke(*, agent: Agent, actor: Actor, reason: str = "") -> Agent:
         if agent.revoked_at is None:
             agent.revoked_at = now()
             agent.save(update_fields=["revoked_at"])
+            tell_assignments(agent.pk)
             audit(actor=actor, action="agent.revoke", target=agent, target_name=agent.server.name, reason=reason)
     return agent

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db import transaction
 
+from fleet.assignments.waiters import ASSIGNMENTS_CHANGED, ASSIGNMENTS_GROUP
 from fleet.models import Gpu, JoinToken, Server
 from fleet.selectors.live import gpu_live, iso, join_live, server_live
-from panel.core.live import publish
+from panel.core.live import publish, send_to_group
 
 
 def tell_servers(servers: Sequence[tuple[Server, Iterable[Gpu], Sequence[Gpu]]]) -> None:
@@ -56,3 +57,9 @@ def tell_processes(server_id: int, gpus: Sequence[Gpu]) -> None:
 def tell_join(token: JoinToken) -> None:
     """Publish the steps of a join, as they stand when the transaction commits."""
     transaction.on_commit(lambda: publish(f"join.{token.pk}", {"join": {str(token.pk): join_live(token)}}))
+
+
+def tell_assignments(agent_id: int) -> None:
+    """Release the agent's waiting requests for its assignments once the transaction commits; see fleet.assignments."""
+    message = {"type": ASSIGNMENTS_CHANGED, "agent_id": agent_id}
+    transaction.on_commit(lambda: send_to_group(ASSIGNMENTS_GROUP, message))

@@ -26,10 +26,10 @@ from monitoring.ingest.identity import Identities, RateLimit
 from monitoring.ingest.inventory import Applied, Inventories
 from monitoring.ingest.publish import Publisher
 from monitoring.ingest.refusals import Refused, unavailable
-from monitoring.ingest.threads import DjangoThreads
 from monitoring.ingest.writer import Writer
 from monitoring.services import sample_partitions_make
 from panel.core.errors import FleetdeckError
+from panel.core.threads import DjangoThreads
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -48,7 +48,7 @@ class Ingest:
     """What lives as long as the event loop: threads, caches, the writer, the publisher."""
 
     def __init__(self) -> None:
-        self.threads = DjangoThreads()
+        self.threads = DjangoThreads("ingest")
         self.identities = Identities(self.threads)
         self.inventories = Inventories(self.threads)
         self.rate = RateLimit(per_second=settings.INGEST_REPORTS_PER_SECOND, burst=settings.INGEST_REPORTS_BURST)

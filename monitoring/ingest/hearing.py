@@ -8,8 +8,8 @@ from django.db import Error as DatabaseError
 from redis.exceptions import RedisError
 
 from fleet.services.hearing import NOTE_SECONDS, hearing_note
-from monitoring.ingest.threads import DjangoThreads
 from panel.core.clock import now
+from panel.core.threads import DjangoThreads
 
 _AWAY: Final = (DatabaseError, RedisError, OSError)
 

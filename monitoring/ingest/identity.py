@@ -9,7 +9,7 @@ from typing import Final
 
 from fleet.services.agents import AgentIdentity, agent_authenticate
 from monitoring.ingest.refusals import Refused
-from monitoring.ingest.threads import DjangoThreads
+from panel.core.threads import DjangoThreads
 
 CACHE_SECONDS: Final = 5.0  # so long may a revoked token still be taken
 MAX_TOKENS: Final = 20_000

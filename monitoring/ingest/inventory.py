@@ -15,7 +15,7 @@ from fleet.models import Gpu, Server
 from fleet.services.agents import AgentIdentity
 from fleet.services.inventory import inventory_apply
 from monitoring.ingest.body import QuickReport, decode_full, is_present
-from monitoring.ingest.threads import DjangoThreads
+from panel.core.threads import DjangoThreads
 
 REAPPLY_SECONDS: Final = 60.0  # another process may have applied something else since
 MAX_AGENTS: Final = 20_000

@@ -25,13 +25,22 @@ LiveData = dict[str, dict[str, Any]]
 log = structlog.get_logger(__name__)
 
 
-async def apublish(topic: str, data: LiveData) -> None:
-    """Tell every process that has a subscriber of `topic`. Never raises for a broken connection; it is logged."""
-    layer = get_channel_layer()
+async def asend_to_group(group: str, message: dict[str, Any]) -> None:
+    """Send to every process that listens to a group. Never raises for a broken connection; it is logged."""
     try:
-        await layer.group_send(GROUP_PREFIX + topic, {"type": MESSAGE_TYPE, "topic": topic, "data": data})
+        await get_channel_layer().group_send(group, message)
     except (RedisError, OSError) as error:
-        log.warning("live.publish_failed", topic=topic, error=str(error))
+        log.warning("live.publish_failed", group=group, error=str(error))
+
+
+def send_to_group(group: str, message: dict[str, Any]) -> None:
+    """Send from synchronous code; see `asend_to_group`."""
+    async_to_sync(asend_to_group)(group, message)
+
+
+async def apublish(topic: str, data: LiveData) -> None:
+    """Tell every process that has a subscriber of `topic`; see `asend_to_group`."""
+    await asend_to_group(GROUP_PREFIX + topic, {"type": MESSAGE_TYPE, "topic": topic, "data": data})
 
 
 def publish(topic: str, data: LiveData) -> None:

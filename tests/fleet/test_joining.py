@@ -23,7 +23,6 @@ from tests.fleet.factories import OPERATOR, joined
 
 pytestmark = pytest.mark.django_db
 JOIN = "/api/agent/v1/join/"
-ASSIGNMENTS = "/api/agent/v1/assignments/"
 LEAVE = "/api/agent/v1/leave/"
 
 
@@ -194,14 +193,6 @@ def test_a_retired_server_comes_back_with_a_token_made_for_it(client):
     assert (server.state, server.retired_at) == (ServerState.JOINING, None)
 
 
-def test_assignments_are_told_to_the_agent_alone(client):
-    _agent, token = joined()
-    assert client.get(ASSIGNMENTS).status_code == 401
-    assert client.get(ASSIGNMENTS).headers["WWW-Authenticate"] == "Bearer"
-    answer = client.get(ASSIGNMENTS, headers=bearer(token))
-    assert msgspec.json.decode(answer.content, type=wire.Assignments) == wire.Assignments(1, 5.0, 5.0)
-
-
 def test_authentication_costs_one_query(django_assert_num_queries):
     _agent, token = joined()
     with django_assert_num_queries(1):
@@ -217,11 +208,10 @@ def test_an_agent_that_leaves_retires_its_server_and_is_refused_from_then_on(cli
     server = Server.objects.get(pk=agent.server_id)
     assert (server.state, server.state_reason) == ("retired", "left")
     assert server.retired_at is not None
-    assert client.get(ASSIGNMENTS, headers=bearer(token)).status_code == 401
     assert client.post(LEAVE, headers=bearer(token)).status_code == 401
     entry = AuditEntry.objects.get(action="server.retire")
     assert (entry.actor_kind, entry.actor_id, entry.after) == ("agent", agent.pk, {"state": "retired"})
-    assert client.get(ASSIGNMENTS, headers=bearer(other_token)).status_code == 200
+    assert agent_authenticate(token=other_token)
     assert Server.objects.get(pk=other.server_id).state == "joining"
 
 

@@ -33,7 +33,6 @@ OPEN = {
     "preferences": "language and theme of the log-in page, kept in cookies",
     "agent-join": "takes a join token in its body",
     "agent-join-status": "takes a join token",
-    "agent-assignments": "takes an agent's token",
     "agent-leave": "takes an agent's token",
     "agent-installer": "the same for every installation but for the panel's address",
     "agent-requirements": "the same for every installation",

@@ -1,4 +1,4 @@
-"""A few threads for the synchronous parts of ingest (tokens, inventory), each with its own database connection."""
+"""A few threads for the synchronous parts of an asynchronous application, each with its own database connection."""
 
 import asyncio
 import threading
@@ -16,8 +16,8 @@ WORKERS: Final = 3
 class DjangoThreads:
     """Runs synchronous Django code off the event loop; `close` gives back the connections."""
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="ingest")
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix=name)
 
     async def run(self, function: Callable[..., Result], **arguments: Any) -> Result:
         """Call the function in a thread; what it raises is raised here."""

@@ -1,0 +1,1 @@
+"""What agents are asked to do, and how they wait for it to change."""
