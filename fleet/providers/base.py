@@ -274,6 +274,8 @@ class CanOrder(HasOffers):
     order_fields: ClassVar[Sequence[Field]] = ()
     # Whether the provider itself refuses to create twice for one client token, so that a lost create may be sent again.
     has_client_token: ClassVar[bool] = False
+    # Whether a new machine runs `startup_script` by itself; where not, a person runs the join line on it.
+    runs_startup_script: ClassVar[bool] = True
 
     @abstractmethod
     def create(self, order: MachineOrder) -> str:
@@ -303,7 +305,7 @@ class CanReboot(ABC):
         """Restart a machine; its disks stay."""
 
 
-class CanStop(CanReboot):
+class CanStop(ABC):
     """The provider stops and starts machines; whether that saves money, `Provider.stop_effect` says."""
 
     @abstractmethod

@@ -41,7 +41,7 @@ def order_of(provider, vendor, *, billing=None, name=NAME, maximum=None):
     offer = next(
         each
         for each in provider.offers()
-        if each.price_per_hour is not None and (billing is None or each.billing == billing) and each.stock != "none"
+        if (each.price_per_hour is not None or not vendor.tells_prices) and (billing is None or each.billing == billing) and each.stock != "none"
     )
     return MachineOrder(
         name=name,
@@ -153,7 +153,7 @@ def test_too_many_calls_come_with_the_time_to_wait(vendor):
 def test_offers_have_a_model_and_exact_prices_and_none_where_there_is_none(vendor):
     offers = opened(vendor).offers()
     assert len({offer.key for offer in offers}) == len(offers)
-    assert any(offer.gpu_model and offer.price_per_hour is not None for offer in offers)
+    assert any(offer.gpu_model and (offer.price_per_hour is not None) == vendor.tells_prices for offer in offers)
     for offer in offers:
         assert offer.gpu_count >= 1
         assert offer.raw_gpu
@@ -303,6 +303,13 @@ def test_no_error_shows_a_secret(vendor):
         provider.check()
     shown = f"{refused.value} {refused.value.facts()} {provider!r}"
     assert not any(secret in shown for secret in vendor.credentials.values())
+
+
+@pytest.mark.parametrize("kind", sorted(PROVIDERS))
+def test_what_a_provider_can_do_is_among_its_abilities(kind):
+    provider = PROVIDERS[kind]
+    for method, ability in (("reboot", "reboot"), ("stop", "stop"), ("start", "stop"), ("create", "order")):
+        assert hasattr(provider, method) == (ability in abilities(provider)), method
 
 
 def test_every_provider_that_is_synced_has_a_fake_server():

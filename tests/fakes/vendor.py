@@ -39,6 +39,7 @@ class FakeVendor(ABC):
     order_options: dict = {}
     page_size: int | None = None
     has_retry_after = False
+    tells_prices = True  # whether the API has a price for what can be ordered
 
     def __init__(self):
         self.machines: dict[str, FakeMachine] = {}

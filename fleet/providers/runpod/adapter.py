@@ -11,6 +11,7 @@ from fleet.providers.base import (
     AccountCheck,
     Billing,
     CanOrder,
+    CanReboot,
     CanStop,
     Charge,
     Field,
@@ -48,7 +49,7 @@ START: Final = (
 )
 
 
-class RunPod(Provider, CanOrder, CanStop, HasBilling):
+class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
     """Pods of one RunPod account. Spot is gone from API v2, so it is not offered."""
 
     kind: ClassVar[str] = "runpod"
