@@ -32,3 +32,15 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.kind} {self.subject_name}"
+
+
+class Installation(models.Model):
+    """The one row that names this installation; machines ordered here carry the name at their provider."""
+
+    name = models.CharField(max_length=16)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(pk=1), name="installation_one_row")]
+
+    def __str__(self) -> str:
+        return self.name

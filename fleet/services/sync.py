@@ -1,0 +1,258 @@
+"""One account against its provider: claim, ask without a transaction, compare, apply."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import F, Q
+
+from fleet.enums import AccountHealth, DriftKind, DriftResolution, LeaseState, PriceComponent, Wanted
+from fleet.leasing.lifecycle import MISSES_UNTIL_LOST, ask_again_after
+from fleet.models import Drift, Lease, LeasePrice, ProviderAccount
+from fleet.providers.base import Machine, MachineStatus, Provider
+from fleet.providers.errors import AccessRefused, ProviderError
+from fleet.reasons import Reason
+from fleet.services.accounts import account_provider
+from fleet.services.cleaning import clean_text
+from fleet.services.drift import drift_note, drift_settle, lease_adopt, machine_check
+from fleet.services.leases import lease_gone, lease_observe, observed_facts
+from panel.core import claims
+from panel.core.clock import now
+from panel.core.enums import Severity
+from panel.core.events import event_write
+
+SYNC_EVERY: Final = timedelta(minutes=1)
+CLAIM_SECONDS: Final = 180.0
+
+log = structlog.get_logger(__name__)
+
+
+def accounts_due(*, at: datetime) -> list[int]:
+    """Return the accounts whose turn to be synced it is, longest waiting first."""
+    due = ProviderAccount.objects.filter(
+        claims.unclaimed(at), removed_at=None, is_paused=False, next_sync_at__lte=at
+    ).order_by("next_sync_at")
+    return list(due.values_list("pk", flat=True))
+
+
+def account_sync(*, account_id: int) -> bool:
+    """Compare one account with its provider; return whether the provider could be asked. Does nothing when another does."""
+    token = claims.claim(ProviderAccount.objects.filter(removed_at=None), account_id, seconds=CLAIM_SECONDS)
+    if token is None:
+        return False
+    account = ProviderAccount.objects.get(pk=account_id)
+    try:
+        provider = account_provider(account)
+        if not provider.is_synced:
+            _sync_not_needed(account, token)
+            return True
+        asked_at = now()
+        machines = provider.machines()
+    except ProviderError as error:
+        _sync_failed(account, token, error)
+        return False
+    except BaseException:
+        claims.release(ProviderAccount, account_id, token)
+        raise
+    _apply(account, token, provider, machines, asked_at)
+    return True
+
+
+def _sync_not_needed(account: ProviderAccount, token: UUID) -> None:
+    at = now()
+    ProviderAccount.objects.filter(pk=account.pk, claim=token).update(
+        claim=None, claimed_until=None, health=AccountHealth.OK, last_sync_at=at, next_sync_at=at + timedelta(days=1)
+    )
+
+
+def _sync_failed(account: ProviderAccount, token: UUID, error: ProviderError) -> None:
+    """Keep what went wrong, ask again later and later, tell once when the health changes."""
+    at = now()
+    health = AccountHealth.REFUSED if isinstance(error, AccessRefused) else AccountHealth.FAILING
+    pause = max(ask_again_after(account.failures + 1), timedelta(seconds=error.retry_after_seconds or 0))
+    with transaction.atomic():
+        done = ProviderAccount.objects.filter(pk=account.pk, claim=token).update(
+            claim=None,
+            claimed_until=None,
+            last_attempt_at=at,
+            last_error=error.facts(),
+            last_error_at=at,
+            failures=F("failures") + 1,
+            health=health,
+            health_reason=error.reason,
+            next_sync_at=at + pause,
+        )
+        if done:
+            _tell_health(account, health, error.reason, error.message)
+    log.warning("account.sync_failed", account_id=account.pk, reason=str(error.reason), error=error.message)
+
+
+def _tell_health(account: ProviderAccount, health: AccountHealth, reason: Reason, words: str = "") -> None:
+    if account.health == health:
+        return
+    event_write(
+        kind="account.health_changed",
+        severity=Severity.INFO if health == AccountHealth.OK else Severity.WARNING,
+        subject_kind="account",
+        subject_id=account.pk,
+        subject_name=account.name,
+        data={"from": str(account.health), "to": str(health), "reason": str(reason), "detail": words},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a complete listing showed, by external id and by name."""
+
+    by_id: dict[str, Machine]
+    by_name: dict[str, list[Machine]]
+
+    @classmethod
+    def of(cls, machines: Sequence[Machine]) -> "_Found":
+        by_name: dict[str, list[Machine]] = {}
+        for machine in machines:
+            by_name.setdefault(machine.name, []).append(machine)
+        return cls({machine.external_id: machine for machine in machines}, by_name)
+
+
+def _apply(
+    account: ProviderAccount, token: UUID, provider: Provider, machines: Sequence[Machine], asked_at: datetime
+) -> None:
+    """Apply a complete listing that was asked for at `asked_at`."""
+    present = [machine for machine in machines if machine.status != MachineStatus.GONE]
+    with transaction.atomic():
+        if not ProviderAccount.objects.filter(pk=account.pk, claim=token).exists():
+            return
+        at = now()
+        found = _Found.of(present)
+        known = _leases_that_matter(account, found)
+        prices = _prices_in_force(known)
+        quiet = {lease.pk for lease in known if _is_as_before(lease, found, prices.get(lease.pk))}
+        Lease.objects.filter(pk__in=quiet).update(observed_at=at)
+        Drift.objects.filter(lease__in=quiet, resolved_at=None).update(last_seen_at=at)
+        for lease in known:
+            if lease.pk not in quiet:
+                _apply_to_lease(lease, found, provider, asked_at, at)
+        ids = {lease.external_id for lease in known}
+        unknown = [machine for machine in present if machine.external_id not in ids]
+        for machine in unknown:
+            _apply_unknown(account, machine, at)
+        _settle_vanished(account, {machine.external_id for machine in unknown}, at)
+        _tell_health(account, AccountHealth.OK, Reason.NONE)
+        ProviderAccount.objects.filter(pk=account.pk).update(
+            claim=None,
+            claimed_until=None,
+            health=AccountHealth.OK,
+            health_reason=Reason.NONE,
+            failures=0,
+            last_error={},
+            last_attempt_at=at,
+            last_sync_at=at,
+            next_sync_at=asked_at + SYNC_EVERY,
+        )
+
+
+def _leases_that_matter(account: ProviderAccount, found: _Found) -> list[Lease]:
+    """Return, locked, the open leases and those thought over whose machine is there all the same."""
+    wanted = Q(ended_at=None) | Q(external_id__in=found.by_id) | Q(external_id="", name__in=found.by_name)
+    return list(
+        Lease.objects.select_for_update(of=("self",))
+        .select_related("account", "server__agent")
+        .filter(wanted, account=account)
+        .order_by("pk")
+    )
+
+
+def _prices_in_force(leases: Sequence[Lease]) -> dict[int, LeasePrice]:
+    rows = LeasePrice.objects.filter(lease__in=leases, component=PriceComponent.COMPUTE, effective_to=None)
+    return {row.lease_id: row for row in rows}
+
+
+def _is_as_before(lease: Lease, found: _Found, price: LeasePrice | None) -> bool:
+    """Say whether the provider says of a settled machine just what it said before, so that nothing follows from it."""
+    machine = found.by_id.get(lease.external_id)
+    if machine is None or lease.observed_at is None or lease.ended_at is not None or lease.misses:
+        return False
+    is_settled = lease.wanted != Wanted.ENDED and lease.state != LeaseState.BOOTING
+    is_price_old = price is None or price.noted_at <= lease.observed_at
+    told = (machine.status, clean_text(machine.raw_status, 100), observed_facts(machine), machine.renews_at)
+    kept = (lease.status, lease.raw_status, lease.observed, lease.renews_at or machine.renews_at)
+    return is_settled and is_price_old and told == kept
+
+
+def _apply_to_lease(lease: Lease, found: _Found, provider: Provider, asked_at: datetime, at: datetime) -> None:
+    if not lease.external_id:
+        lease_link(lease, found.by_name.get(lease.name, ()), at=at)
+        if not lease.external_id:
+            return  # the order is on its way, or the machine never came to be; fleet.services.orders settles which
+    machine = found.by_id.get(lease.external_id)
+    if machine is not None:
+        lease_observe(lease, machine, at=at)
+        machine_check(lease, machine, at=at)
+        return
+    lease_miss(lease, provider, asked_at=asked_at, at=at)
+
+
+def lease_link(lease: Lease, candidates: Sequence[Machine], *, at: datetime) -> None:
+    """Give a lease that was ordered the id of the machine that carries its name, in the caller's transaction.
+
+    Of several (the provider made it twice) the first is taken; the others stay unknown and are shown as drift.
+    """
+    if not candidates:
+        return
+    lease.external_id, lease.create_settled_at = candidates[0].external_id, at
+    lease.next_step_at = at
+    lease.save(update_fields=["external_id", "create_settled_at", "next_step_at"])
+
+
+def lease_miss(lease: Lease, provider: Provider, *, asked_at: datetime, at: datetime) -> None:
+    """Count that the provider does not show a machine; twice in a row, past the time in which it must appear, it is gone."""
+    if lease.ended_at is not None:
+        return
+    settled = lease.create_settled_at or lease.requested_at
+    is_young = lease.observed_at is None and asked_at < settled + provider.appears_within
+    if is_young or asked_at < settled:
+        return
+    lease.misses += 1
+    lease.save(update_fields=["misses"])
+    if lease.misses < MISSES_UNTIL_LOST:
+        return
+    lease_gone(lease, at=at)
+    if lease.state == LeaseState.LOST:
+        assert lease.account is not None  # noqa: S101 (only leases of accounts are looked for)
+        drift_note(
+            account=lease.account,
+            kind=DriftKind.MISSING_AT_PROVIDER,
+            external_id=lease.external_id,
+            at=at,
+            lease=lease,
+            name=lease.name,
+            expected={"state": "running"},
+        )
+
+
+def _apply_unknown(account: ProviderAccount, machine: Machine, at: datetime) -> None:
+    if machine.status == MachineStatus.TERMINATING:
+        return
+    if account.is_adopting:
+        lease_adopt(account, machine, at=at, by="sync")
+        return
+    drift_note(
+        account=account,
+        kind=DriftKind.UNKNOWN_AT_PROVIDER,
+        external_id=machine.external_id,
+        at=at,
+        name=machine.name,
+        found={**observed_facts(machine), "status": str(machine.status), "raw_status": machine.raw_status},
+        price=machine.price_per_hour,
+    )
+
+
+def _settle_vanished(account: ProviderAccount, unknown: set[str], at: datetime) -> None:
+    """Settle unknown machines that are not there any more, or are known by now."""
+    gone = Drift.objects.filter(account=account, kind=DriftKind.UNKNOWN_AT_PROVIDER, resolved_at=None)
+    drift_settle([drift for drift in gone if drift.external_id not in unknown], DriftResolution.GONE, at)

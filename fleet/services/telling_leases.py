@@ -1,0 +1,57 @@
+"""What pages hear of leases and operations after a commit. Topics: `leases` (all), `operation.<id>`."""
+
+from typing import Any
+
+from django.db import transaction
+
+from fleet.models import Lease, Operation
+from fleet.selectors.live import iso
+from panel.core.live import publish
+
+
+def lease_live(lease: Lease) -> dict[str, Any]:
+    """Return a lease as it stands in live frames."""
+    return {
+        "id": lease.pk,
+        "name": lease.name,
+        "account_id": lease.account_id,
+        "server_id": lease.server_id,
+        "state": str(lease.state),
+        "state_reason": str(lease.state_reason),
+        "state_detail": lease.state_detail,
+        "wanted": str(lease.wanted),
+        "raw_status": lease.raw_status,
+        "observed_at": iso(lease.observed_at),
+        "ended_at": iso(lease.ended_at),
+    }
+
+
+def operation_live(operation: Operation) -> dict[str, Any]:
+    """Return an operation as it stands in live frames."""
+    return {
+        "id": operation.pk,
+        "kind": str(operation.kind),
+        "state": str(operation.state),
+        "reason": str(operation.reason),
+        "detail": operation.detail,
+        "steps": operation.steps,
+        "lease_id": operation.lease_id,
+        "created_at": iso(operation.created_at),
+        "ended_at": iso(operation.ended_at),
+    }
+
+
+def tell_lease(lease: Lease) -> None:
+    """Publish the lease as it stands when the transaction commits."""
+    transaction.on_commit(lambda: publish("leases", {"leases": {str(lease.pk): lease_live(lease)}}))
+
+
+def tell_operation(operation: Operation) -> None:
+    """Publish the operation as it stands when the transaction commits, to its own page and to the list."""
+
+    def send() -> None:
+        entry = {"operations": {str(operation.pk): operation_live(operation)}}
+        publish(f"operation.{operation.pk}", entry)
+        publish("leases", entry)
+
+    transaction.on_commit(send)
