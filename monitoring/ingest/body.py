@@ -18,7 +18,8 @@ from monitoring.ingest.refusals import Refused
 
 MAX_RATIO: Final = 200  # a real report compresses 5 to 30 times
 FREE_BYTES: Final = 65_536  # so much may come out of any body
-_ZSTD_MAX_WINDOW: Final = 8 << 20
+# One for all bodies: they are decompressed one after the other, in the event loop's thread.
+_zstd: Final = zstandard.ZstdDecompressor(max_window_size=8 << 20)
 SAMPLE_FIELDS: Final = len(wire.GpuSample.__struct_fields__)
 HOST_FIELDS: Final = len(wire.HostSample.__struct_fields__)
 
@@ -158,8 +159,7 @@ def _unzstd(body: bytes, limit: int) -> bytes:
     told = zstandard.get_frame_parameters(body).content_size
     if told != zstandard.CONTENTSIZE_UNKNOWN and told > limit:
         raise _bomb(limit)
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-    return decompressor.decompress(body, max_output_size=limit, allow_extra_data=False)
+    return _zstd.decompress(body, max_output_size=limit, allow_extra_data=False)
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
