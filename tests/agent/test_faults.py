@@ -8,7 +8,7 @@ from fleet.agent.faults.kernel_log import KernelLog, parse_line
 from fleet.agent.faults.ledger import FaultLedger, Sighting
 from fleet.agent.faults.pci import canonical_bus_id
 from fleet.simulation.cards import H200
-from tests.agent.conftest import wait_until
+from tests.waiting import eventually
 
 NOW = 1_740_327_858_000
 BUS = "0000:9b:00.0"
@@ -224,36 +224,36 @@ def test_what_happened_before_the_agent_started_has_its_own_time(follow):
     minute_ago = int((clock.time.monotonic() - 60) * 1e6)
     write(follow.log, record(1, "NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus", minute_ago))
     noted, _ = follow()
-    (sighting,) = wait_until(lambda: noted)
+    (sighting,) = eventually(lambda: noted)
     assert sighting.at_ms == pytest.approx(clock.now().at_ms - 60_000, abs=5_000)
 
 
 def test_what_happens_now_is_stamped_now_whatever_the_kernel_s_clock_says(follow):
     noted, log = follow()
-    wait_until(lambda: log.is_live)
+    eventually(lambda: log.is_live)
     write(follow.log, record(2, "NVRM: Xid (PCI:0000:9b:00): 31, pid=1", microseconds=5))
-    (sighting,) = wait_until(lambda: noted)
+    (sighting,) = eventually(lambda: noted)
     assert sighting.at_ms == pytest.approx(clock.now().at_ms, abs=5_000)
 
 
 def test_a_second_run_tells_nothing_that_the_first_told(follow):
     write(follow.log, record(7, "NVRM: Xid (PCI:0000:9b:00): 79, off the bus"))
     first, log = follow()
-    wait_until(lambda: first)
+    eventually(lambda: first)
     log.save_cursor()
     log.stop()
     write(follow.log, record(8, "NVRM: Xid (PCI:0000:9b:00): 48, double bit"))
     second, _ = follow()
-    assert [sighting.code for sighting in wait_until(lambda: second)] == [48]
+    assert [sighting.code for sighting in eventually(lambda: second)] == [48]
 
 
 def test_a_run_that_ended_before_its_batch_was_on_disk_is_told_again(follow):
     write(follow.log, record(7, "NVRM: Xid (PCI:0000:9b:00): 79, off the bus"))
     first, log = follow()
-    wait_until(lambda: first)
+    eventually(lambda: first)
     log.stop()
     second, _ = follow()
-    assert [sighting.code for sighting in wait_until(lambda: second)] == [79]
+    assert [sighting.code for sighting in eventually(lambda: second)] == [79]
 
 
 def test_a_log_that_is_not_readable_is_a_no_not_an_error(tmp_path):
@@ -274,9 +274,9 @@ def test_an_xid_that_nvml_tells_reaches_the_ledger(host, watch):
     first, second = host.add_card(H200), host.add_card(H200)
     watched = watch()
     watched.round()
-    wait_until(lambda: host.calls().get("nvmlDeviceRegisterEvents") == 2)
+    eventually(lambda: host.calls().get("nvmlDeviceRegisterEvents") == 2)
     second.xid(79)
-    (fault,) = wait_until(lambda: watched.ledger.take(10))
+    (fault,) = eventually(lambda: watched.ledger.take(10))
     assert (fault.code, fault.uuid, fault.source) == (79, second.uuid, "nvml")
     assert fault.pci_bus_id == canonical_bus_id(second.pci_bus_id)
     assert first.uuid != second.uuid
@@ -287,9 +287,9 @@ def test_a_wait_that_fails_at_once_does_not_spin(host, watch):
     host.fail_wait(pynvml.NVML_ERROR_GPU_IS_LOST)
     watched = watch()
     watched.round()
-    wait_until(lambda: host.calls().get("nvmlEventSetWait_v2"))
+    eventually(lambda: host.calls().get("nvmlEventSetWait_v2"))
     host.forget_calls()
-    wait_until(lambda: host.calls().get("nvmlEventSetWait_v2"), seconds=15)
+    eventually(lambda: host.calls().get("nvmlEventSetWait_v2"), seconds=15)
     assert host.calls()["nvmlEventSetWait_v2"] == 1
 
 
@@ -298,10 +298,10 @@ def test_events_go_on_after_a_wait_that_failed(host, watch):
     host.fail_wait(pynvml.NVML_ERROR_UNKNOWN)
     watched = watch()
     watched.round()
-    wait_until(lambda: host.calls().get("nvmlEventSetWait_v2"))
+    eventually(lambda: host.calls().get("nvmlEventSetWait_v2"))
     host.recover()
     card.xid(48)
-    assert wait_until(lambda: watched.ledger.take(10))[0].code == 48
+    assert eventually(lambda: watched.ledger.take(10))[0].code == 48
 
 
 def test_a_card_without_xid_events_does_not_keep_the_others_from_having_them(host, watch):
@@ -309,6 +309,6 @@ def test_a_card_without_xid_events_does_not_keep_the_others_from_having_them(hos
     without.fail("event_types", pynvml.NVML_ERROR_NOT_SUPPORTED)
     watched = watch()
     watched.round()
-    wait_until(lambda: host.calls().get("nvmlDeviceRegisterEvents"))
+    eventually(lambda: host.calls().get("nvmlDeviceRegisterEvents"))
     with_events.xid(94)
-    assert wait_until(lambda: watched.ledger.take(10))[0].uuid == with_events.uuid
+    assert eventually(lambda: watched.ledger.take(10))[0].uuid == with_events.uuid

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from fleet.agent.lanes import Done, Errand, Failed, Lanes, Silent
-from tests.agent.conftest import wait_until
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_key_is_asked_again_once_its_thread_came_back(gate):
     lanes.run({"hung": gate.wait}, deadline=0.05)
     assert lanes.has_silent()
     gate.set()
-    wait_until(lambda: not lanes.has_silent())
+    eventually(lambda: not lanes.has_silent())
     assert lanes.run({"hung": lambda: 42}, deadline=5)["hung"] == Done(42)
 
 
@@ -76,7 +76,7 @@ def test_what_a_late_job_returns_is_not_taken_for_a_later_answer(gate):
     lanes = Lanes()
     lanes.run({"slow": lambda: gate.wait() and "late"}, deadline=0.05)
     gate.set()
-    wait_until(lambda: not lanes.has_silent())
+    eventually(lambda: not lanes.has_silent())
     assert lanes.run({"slow": lambda: "fresh"}, deadline=5)["slow"] == Done("fresh")
 
 

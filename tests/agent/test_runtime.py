@@ -11,7 +11,7 @@ from fleet.agent.panel import UnreachableError
 from fleet.agent.policy import Policy
 from fleet.agent.runtime import Agent
 from fleet.simulation.cards import H200
-from tests.agent.conftest import wait_until
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -230,9 +230,9 @@ def test_an_xid_reaches_the_panel_once(host, agent, panel):
     made = agent()
     made._ledger.hold_seconds = 0.0
     made.sample()
-    wait_until(lambda: host.calls().get("nvmlDeviceRegisterEvents"))
+    eventually(lambda: host.calls().get("nvmlDeviceRegisterEvents"))
     card.xid(79)
-    wait_until(made._ledger.has_untold)
+    eventually(made._ledger.has_untold)
     cut_and_send(made)
     cut_and_send(made)
     faults = [fault for report in panel.reports for fault in report.faults]

@@ -6,16 +6,16 @@ from django.db import DatabaseError
 from fleet.services.hearing import hearing_since
 from monitoring.ingest import hearing
 from panel.core.clock import now
-from tests.agent.conftest import wait_until
 from tests.ingest.panel import Panel
+from tests.waiting import eventually
 
 
 def test_a_process_that_takes_reports_says_so(store):
     cache.clear()
     assert hearing_since(now=now()) is None
     with Panel():
-        first = wait_until(lambda: hearing_since(now=now()))
-        wait_until(lambda: cache.get("fleet:hearing:seen") > first)
+        first = eventually(lambda: hearing_since(now=now()))
+        eventually(lambda: cache.get("fleet:hearing:seen") > first)
         assert hearing_since(now=now()) == first
 
 
@@ -31,7 +31,7 @@ def test_a_process_without_its_database_goes_on_trying_and_says_nothing_meanwhil
     note = hearing.hearing_note
     monkeypatch.setattr(hearing, "hearing_note", refuse)
     with Panel():
-        wait_until(lambda: len(tries) > 2)
+        eventually(lambda: len(tries) > 2)
         assert hearing_since(now=now()) is None
         monkeypatch.setattr(hearing, "hearing_note", note)
-        wait_until(lambda: hearing_since(now=now()))
+        eventually(lambda: hearing_since(now=now()))

@@ -1,7 +1,5 @@
 """What is committed is told: at once where somebody looks, the fleet once a second, nothing that is old."""
 
-import asyncio
-
 import pytest
 
 from fleet.agent import wire
@@ -9,6 +7,7 @@ from monitoring.ingest import publish
 from monitoring.live.frames import SUMMARY_METRICS
 from monitoring.metrics import GPU_METRIC_INDEX, HOST_METRIC_INDEX
 from tests.ingest.panel import Panel, gpu, join, now_ms
+from tests.waiting import eventually_here
 
 
 @pytest.fixture
@@ -28,12 +27,7 @@ def told(store, monkeypatch):
 def settle(panel, told, topic):
     """Wait until the topic was told of, at most 5 s."""
 
-    async def until_told():
-        async with asyncio.timeout(5):
-            while not any(name == topic for name, _ in told):  # noqa: ASYNC110 - what tells is a plain list
-                await asyncio.sleep(0.005)
-
-    panel.run(until_told())
+    panel.run(eventually_here(lambda: any(name == topic for name, _ in told), seconds=5))
     return [data for name, data in told if name == topic]
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from fleet.simulation.nvml import SimulatedHost, build_library
+from fleet.simulation.nvml import SimulatedHost
 from tests.scenarios.mixed import MixedRig
 from tests.scenarios.running import ROOT, Panel, Story
 
@@ -16,20 +16,9 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return build_library(tmp_path_factory.mktemp("simulated-nvml"))
-
-
-@pytest.fixture(scope="session")
-def legacy_library(tmp_path_factory):
-    return build_library(tmp_path_factory.mktemp("simulated-nvml"), legacy=True)
-
-
-@pytest.fixture(scope="session")
 def panel(tmp_path_factory):
-    running = Panel(tmp_path_factory.mktemp("panel"))
-    yield running
-    running.stop()
+    with Panel(tmp_path_factory.mktemp("panel")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.simulation.cards import H100, H200, T4
 from fleet.simulation.nvml import Process
-from tests.simulation.conftest import reading
+from tests.nvml import reading
 from tests.simulation.test_readings import code
 
 

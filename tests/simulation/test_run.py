@@ -17,6 +17,7 @@ from fleet.simulation.agents import AgentRunner
 from fleet.simulation.panel import PanelClient, PanelRefusedError, PanelUnreachableError
 from fleet.simulation.plan import fleet_plan
 from fleet.simulation.run import DemoFleet, Options
+from tests.waiting import eventually_here
 
 PLAN = fleet_plan(1)[0]
 
@@ -172,15 +173,9 @@ async def attended(runner):
         await runner.panel.close()
 
 
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  # what is waited for happens in another process
-            await asyncio.sleep(0.01)
-
-
 async def test_an_agent_joins_once_and_runs_with_the_simulated_library(runner, tmp_path, tokens):
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     state = tmp_path / "state"
     assert (tmp_path / "asked").read_text().splitlines() == [
         f"join --panel http://panel.test --token fdj_0 --name hefei-h200-01 --replace --state-dir {state} /lib/fake",
@@ -193,21 +188,21 @@ async def test_an_agent_joins_once_and_runs_with_the_simulated_library(runner, t
 
 async def test_an_agent_leaves_the_kernel_log_of_this_machine_alone(runner, tmp_path):
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert not load_policy(tmp_path / "state" / "policy.toml").read_kernel_log
 
 
 async def test_an_agent_that_joined_before_only_runs(runner, tmp_path, tokens):
     (tmp_path / "joined").write_text("http://panel.test\n")
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert tokens == []
 
 
 async def test_an_agent_that_joined_at_another_address_joins_again(runner, tmp_path, tokens):
     (tmp_path / "joined").write_text("http://panel.test:8001\n")
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert len(tokens) == 1
     assert (tmp_path / "joined").read_text() == "http://panel.test\n"
 
@@ -215,16 +210,16 @@ async def test_an_agent_that_joined_at_another_address_joins_again(runner, tmp_p
 async def test_an_agent_that_ends_is_started_again(runner, tmp_path):
     (tmp_path / "joined").write_text("http://panel.test\n")
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
         (tmp_path / "running").unlink()
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert any("ended with code 3" in line for line in runner.said)
 
 
 async def test_a_join_token_that_was_not_used_is_kept_for_the_next_start(runner, tmp_path, tokens):
     (tmp_path / "join-token").write_text("fdj_kept")
     async with attended(runner):
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert "--token fdj_kept" in (tmp_path / "asked").read_text()
     assert tokens == []
 
@@ -232,9 +227,9 @@ async def test_a_join_token_that_was_not_used_is_kept_for_the_next_start(runner,
 async def test_a_join_that_fails_asks_for_a_new_token_and_tries_again(runner, tmp_path, tokens):
     (tmp_path / "join-code").write_text("1")
     async with attended(runner):
-        await until(lambda: len(tokens) >= 2)
+        await eventually_here(lambda: len(tokens) >= 2)
         (tmp_path / "join-code").unlink()
-        await until((tmp_path / "running").exists)
+        await eventually_here((tmp_path / "running").exists)
     assert any("could not join (code 1)" in line for line in runner.said)
 
 
@@ -275,7 +270,7 @@ async def test_the_fleet_moves_its_cards_and_stops_on_sigterm(tmp_path, monkeypa
     moved = []
     monkeypatch.setattr(fleet.servers[0], "step", lambda now, seconds: moved.append(seconds))
     running = asyncio.create_task(fleet.run())
-    await until(lambda: len(moved) > 3)
+    await eventually_here(lambda: len(moved) > 3)
     os.kill(os.getpid(), 15)
     await asyncio.wait_for(running, 10)
     assert said[0].startswith("2 servers with 16 GPUs")

@@ -8,7 +8,7 @@ from fleet.simulation.cards import A100, RTX_4090
 from fleet.simulation.nvml.layout import READINGS
 from fleet.simulation.plan import TEMPLATES, CardPlan, ServerPlan, fleet_plan
 from fleet.simulation.server import FIRST_PID, SimulatedServer
-from tests.simulation.conftest import reading
+from tests.nvml import reading
 
 NOW = 1_764_504_000.0
 

@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from fleet.simulation.workloads import Workloads
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -19,6 +20,7 @@ def workloads(tmp_path):
 @pytest.mark.parametrize("name", ["VLLM::EngineCore", "torchrun train.py", "ffmpeg", "a/b"])
 def test_a_program_has_a_pid_and_its_name(workloads, name):
     process = psutil.Process(workloads.start(name))
+    eventually(process.cmdline, what="the program itself")  # empty while a process becomes its program
     assert process.cmdline()[0] == name
     assert process.name() in {name, name.replace("/", "_")}
     assert process.memory_info().rss < 4 << 20

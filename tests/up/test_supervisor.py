@@ -16,6 +16,7 @@ from panel.up import datadir, leftovers
 from panel.up.child import ChildSpec
 from panel.up.errors import UpError
 from panel.up.supervisor import Supervisor
+from tests.waiting import eventually_here
 
 SLEEP = "print('up', flush=True); import time; time.sleep(60)"
 # A supervisor of its own process, to be killed: two children, one of which ignores every polite signal.
@@ -57,17 +58,11 @@ def spec(name, code=SLEEP, **options):
     )
 
 
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  # what is waited for happens in another process
-            await asyncio.sleep(0.05)
-
-
 async def test_the_last_one_started_is_the_first_one_stopped(data, capsys):
     supervisor = Supervisor(data)
     for name in ("postgres", "web", "agent"):
         supervisor.start(spec(name))
-    await until(lambda: all(child.last_line == "up" for child in supervisor.children))
+    await eventually_here(lambda: all(child.last_line == "up" for child in supervisor.children))
     await supervisor.stop()
     said = [line.split("| ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("up ")]
     assert said == ["stopping agent", "stopping web", "stopping postgres"]
@@ -109,7 +104,7 @@ async def test_a_step_that_fails_ends_the_start(data):
 async def test_everything_can_be_ended_at_once(data):
     supervisor = Supervisor(data)
     child = supervisor.start(spec("stubborn", "import signal; signal.signal(15, signal.SIG_IGN);" + SLEEP))
-    await until(lambda: child.last_line == "up")
+    await eventually_here(lambda: child.last_line == "up")
     stopping = asyncio.create_task(supervisor.stop())
     await asyncio.sleep(0)
     supervisor.kill()
