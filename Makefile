@@ -25,7 +25,7 @@ demo: venv ## The same with a simulated fleet, in a data directory of its own (S
 
 test: system-packages venv-dev messages ## Lint, then every test (TESTS=tests/fleet for a part)
 	@scripts/lint
-	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(TESTS)
+	@$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 lint: venv-dev ## Formatting, lint, types, layers, templates, scripts, missing migrations
 	@scripts/lint
