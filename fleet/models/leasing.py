@@ -110,7 +110,8 @@ class Lease(models.Model):
     external_id: empty until the provider has told it. wanted: what people want it to be (spec); state: what it is (status);
     raw_status, observed, observed_at: the provider's last word. misses: complete listings in a row without it.
     spec: what was ordered or typed in {gpu_model, gpu_count, gpu_memory_bytes, cpu_count, memory_bytes, …}.
-    create_sent_at: when a create was last sent, create_settled_at: when its outcome became known.
+    create_sent_at: when a create was last sent, create_settled_at: when its outcome became known; until then
+    sealed_order keeps what was sent, with its join token, and lookups counts the searches for its machine.
     renews_at: end of the paid term. expects_agent: an agent was installed with the order, so running is not yet active.
     """
 
@@ -143,6 +144,8 @@ class Lease(models.Model):
     requested_at = models.DateTimeField()
     create_sent_at = models.DateTimeField(null=True)
     create_settled_at = models.DateTimeField(null=True)
+    sealed_order = EncryptedTextField(blank=True, default="")
+    lookups = models.PositiveIntegerField(default=0)
     started_at = models.DateTimeField(null=True)
     termination_requested_at = models.DateTimeField(null=True)
     termination_attempts = models.PositiveIntegerField(default=0)

@@ -12,8 +12,10 @@ class Operation(models.Model):
     """One thing that somebody asked of a provider, from asking to outcome.
 
     request: what was asked for, JSON-ready, no secret. steps: [{name, state, started_at, ended_at, detail}], in order.
-    idempotency_key: of who asked, unique per actor; asking again with it returns this row. attempts: calls that were made.
-    next_step_at: when it is looked at next, null when over. deadline_at: after it the operation has failed, not the machine.
+    idempotency_key: of who asked, unique per actor; asking again with it returns this row. attempts: calls
+    that were made, sent_at: when the last one was taken by the provider.
+    deadline_at: after it the operation has failed, not the
+    machine; null: it never gives up (ending a machine).
     """
 
     kind = models.CharField(max_length=16, choices=OperationKind.choices)
@@ -34,11 +36,8 @@ class Operation(models.Model):
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    deadline_at = models.DateTimeField()
-    next_step_at = models.DateTimeField(null=True)
-    version = models.PositiveIntegerField(default=0)
-    claim = models.UUIDField(null=True)
-    claimed_until = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -51,7 +50,7 @@ class Operation(models.Model):
             models.CheckConstraint(condition=models.Q(kind__in=OperationKind.values), name="operation_kind_known"),
         ]
         indexes = [
-            models.Index(fields=["next_step_at"], condition=models.Q(ended_at=None), name="operation_next_step"),
+            models.Index(fields=["lease"], condition=models.Q(ended_at=None), name="operation_open"),
             models.Index(fields=["lease", "-created_at"], name="operation_by_lease"),
         ]
 
