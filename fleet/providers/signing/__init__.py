@@ -1,0 +1,1 @@
+"""How requests to the big clouds are signed: one module for each scheme, shared by all products of a cloud."""
