@@ -43,6 +43,8 @@ class Billing(models.TextChoices):
 
 
 PREPAID: Final = frozenset({Billing.DAILY, Billing.WEEKLY, Billing.MONTHLY, Billing.YEARLY})
+# Over how many hours a term's price is spread to compare it with others: a month is a twelfth of 365 days.
+TERM_HOURS: Final = {Billing.DAILY: 24, Billing.WEEKLY: 168, Billing.MONTHLY: 730, Billing.YEARLY: 8760}
 
 
 class Stock(models.TextChoices):
