@@ -1,4 +1,4 @@
-"""Start-up scripts as cloud-init takes them. Pure."""
+"""Start-up scripts as machines take them at their first start. Pure."""
 
 import base64
 
@@ -7,17 +7,22 @@ from django.utils.translation import gettext as _
 from fleet.providers.errors import Refused
 
 
-def user_data(script: str, *, limit_bytes: int) -> str:
-    """Return a shell script as user data in base64. Raises Refused when the script has more than `limit_bytes`.
+def script_text(script: str, *, limit_bytes: int) -> str:
+    """Return a shell script as it is sent in plain text. Raises Refused when it has more than `limit_bytes`.
 
     A script without a first line that names its shell gets one, because cloud-init would take it for something else.
     """
     text = script if script.startswith("#!") else f"#!/bin/sh\n{script}"
-    raw = text.encode()
-    if len(raw) > limit_bytes:
+    size = len(text.encode())
+    if size > limit_bytes:
         raise Refused(
             _("The start-up script has %(size)d bytes; this provider takes %(limit)d at most.")
-            % {"size": len(raw), "limit": limit_bytes},
+            % {"size": size, "limit": limit_bytes},
             permanent=True,
         )
-    return base64.b64encode(raw).decode()
+    return text
+
+
+def user_data(script: str, *, limit_bytes: int) -> str:
+    """Return a shell script as user data in base64. Raises Refused when the script has more than `limit_bytes`."""
+    return base64.b64encode(script_text(script, limit_bytes=limit_bytes).encode()).decode()
