@@ -204,6 +204,7 @@ class Counts:
     servers: int
     servers_ready: int
     servers_silent: int
+    servers_joining: int
 
 
 def counts(fleet: FleetRows) -> Counts:
@@ -226,6 +227,7 @@ def counts(fleet: FleetRows) -> Counts:
         servers=len(fleet.servers),
         servers_ready=_count_state(fleet.servers, ServerState.READY),
         servers_silent=_count_state(fleet.servers, ServerState.NOT_REPORTING),
+        servers_joining=_count_state(fleet.servers, ServerState.JOINING),
     )
 
 

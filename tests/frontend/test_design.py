@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.template.loader import render_to_string
 
 from fleet.enums import DriverState, GpuHealth, GpuState, ServerState
 from frontend.status import STATE_TONES, TONES, tone_of
@@ -13,22 +14,14 @@ from panel.core.health import CheckStatus
 
 STATIC = Path(__file__).resolve().parents[2] / "frontend" / "static"
 TEMPLATES = STATIC.parent / "templates"
-TOKENS = (STATIC / "css" / "tokens.css").read_text()
-SHELL_CSS = ("tokens.css", "base.css", "components.css")
+TOKENS, DARK = ((STATIC / "css" / name).read_text() for name in ("tokens.css", "tokens-dark.css"))
+SHELL_CSS = ("tokens.css", "tokens-dark.css", "base.css", "components.css")
 CSS_BUDGET_BYTES = 20_000
 TEXT_CONTRAST, MARK_CONTRAST = 4.5, 3.0
 
 
 def colours(block):
     return dict(re.findall(r"--([\w-]+): (#[0-9A-Fa-f]{6});", block))
-
-
-def blocks():
-    """Return the light colours, and the two blocks of dark ones (asked for by the system, chosen by the viewer)."""
-    light = re.search(r":root \{(.*?)\n\}", TOKENS, re.DOTALL)[1]
-    by_system = re.search(r':root:not\(\[data-theme="light"\]\) \{(.*?)\n  \}', TOKENS, re.DOTALL)[1]
-    by_viewer = re.search(r':root\[data-theme="dark"\] \{(.*?)\n  \}', TOKENS, re.DOTALL)[1]
-    return light, by_system, by_viewer
 
 
 def luminance(colour):
@@ -43,13 +36,25 @@ def contrast(one, other):
 
 
 def themes():
-    light, dark, _again = blocks()
-    return {"light": colours(light), "dark": colours(light) | colours(dark)}
+    light = colours(TOKENS)
+    return {"light": light, "dark": light | colours(DARK)}
 
 
-def test_both_ways_into_the_dark_theme_give_the_same_colours():
-    _light, by_system, by_viewer = blocks()
-    assert [line.strip() for line in by_system.splitlines()] == [line.strip() for line in by_viewer.splitlines()]
+def test_the_dark_theme_changes_colours_that_exist_and_nothing_else():
+    assert set(re.findall(r"--([\w-]+):", DARK)) <= set(re.findall(r"--([\w-]+):", TOKENS))
+    assert {selector.strip() for selector in re.findall(r"^([^\n{/*]+)\{", DARK, re.MULTILINE)} == {":root"}
+
+
+@pytest.mark.parametrize(
+    ("theme", "media"),
+    [("auto", "screen and (prefers-color-scheme: dark)"), ("dark", "screen"), ("light", "not all")],
+    ids=["auto", "dark", "light"],
+)
+def test_dark_holds_for_whom_the_theme_says_and_never_on_paper(theme, media):
+    page = render_to_string("components/styles.html", {"theme": theme})
+    assert re.findall(r'media="([^"]*)"', page) == [media]
+    script = (STATIC / "js" / "modules" / "theme.js").read_text()
+    assert f'"{media}"' in script  # the switch says the same
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -83,14 +88,14 @@ def test_colours_are_those_of_the_design():
     if not design.exists():
         pytest.skip("the design is not beside this checkout: its colours were not compared")
     spec = design.read_text().partition("**Colour**")[2].partition("**Theme.**")[0]
-    ours = set(re.findall(r"#[0-9A-F]{6}", TOKENS))
+    ours = set(re.findall(r"#[0-9A-F]{6}", TOKENS + DARK))
     assert set(re.findall(r"#[0-9A-F]{6}", spec)) <= ours
 
 
 def test_a_colour_is_written_in_the_tokens_only():
     allowed = {"#FFFFFF", "#000000"}  # QR codes: scanners want dark on white
     for path in (STATIC / "css").rglob("*.css"):
-        if path.name != "tokens.css":
+        if path.name not in {"tokens.css", "tokens-dark.css"}:
             found = set(re.findall(r"(?<![\w&%])#[0-9A-Fa-f]{3,8}\b(?![\w-]*\s*[{,>:.\[])", path.read_text()))
             assert found <= allowed, path.name
 

@@ -19,8 +19,14 @@ export function mount(el) {
   return () => form.removeEventListener("submit", onSubmit);
 }
 
+/** For whom the dark colours hold, as components/styles.html says it. @type {Record<string, string>} */
+const DARK_MEDIA = { light: "not all", dark: "screen" };
+const DARK_BY_SYSTEM = "screen and (prefers-color-scheme: dark)";
+
 /** @param {string} theme */
 function apply(theme) {
+  const dark = /** @type {HTMLLinkElement} */ (document.getElementById("dark-tokens"));
+  dark.media = DARK_MEDIA[theme] ?? DARK_BY_SYSTEM;
   document.documentElement.dataset.theme = theme;
   for (const button of document.querySelectorAll('button[name="theme"]')) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLButtonElement} */ (button).value === theme));
