@@ -6,11 +6,22 @@ from typing import Final
 import httpx
 from django.utils.translation import gettext as _
 
+from fleet.providers.autodl.adapter import AutoDl
 from fleet.providers.base import Provider
+from fleet.providers.lambda_cloud.adapter import Lambda
 from fleet.providers.runpod.adapter import RunPod
+from fleet.providers.static.adapter import Static
 from panel.core.errors import InvalidInput
 
-PROVIDERS: Final[Mapping[str, type[Provider]]] = {provider.kind: provider for provider in (RunPod,)}
+PROVIDERS: Final[Mapping[str, type[Provider]]] = {
+    provider.kind: provider
+    for provider in (
+        Static,
+        RunPod,
+        Lambda,
+        AutoDl,
+    )
+}
 
 
 def provider_type(kind: str) -> type[Provider]:

@@ -1,5 +1,11 @@
 """The fake servers of all vendors whose adapters speak HTTP."""
 
+from tests.fakes.autodl import FakeAutoDl
+from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
 
-VENDORS = (FakeRunPod,)
+VENDORS = (
+    FakeRunPod,
+    FakeLambda,
+    FakeAutoDl,
+)
