@@ -125,9 +125,24 @@ class Buckets:
             np.add.at(self._weight, flat, weight)
             np.maximum.at(self._maximum, flat, maximum)
 
+    def _stand_late(self, weight: NDArray[np.float64]) -> None:
+        """Fill a minute that is empty only because its sample came a moment late, with the one before.
+
+        A card that is sampled once a minute has one sample in each minute, until one comes at the end of a minute and the
+        next at the beginning of the one after the next. Cells of minutes know only how many fell into them, so this is
+        believed where the two minutes on both sides have one each; a card that is sampled more often has more.
+        """
+        single = np.pad(weight == 1, ((0, 0), (2, 2)), constant_values=True)  # what lies outside says nothing
+        around = single[:, :-4] & single[:, 1:-3] & single[:, 3:-1] & single[:, 4:]
+        around[:, [0, -1]] = False  # a chart begins and ends with what there is
+        at = np.flatnonzero(around & (weight == 0))
+        self._add(at, self._total[at - 1], self._weight[at - 1], self._maximum[at - 1], is_unique=True)
+
     def result(self) -> tuple[Singles, Singles]:
         """Return averages and maxima, (subjects × buckets), NaN where nothing fell."""
         shape = (len(self.subject_ids), self.grid.buckets)
+        if self.grid.step_ms == LONGEST_INTERVAL_MS and self.grid.level != RAW:
+            self._stand_late(self._weight.reshape(shape))
         some = self._weight > 0
         average = np.divide(self._total, self._weight, out=np.full(len(some), np.nan), where=some)
         maximum = np.where(some, self._maximum, np.float32(np.nan))

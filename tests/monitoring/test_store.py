@@ -230,6 +230,33 @@ def test_a_chart_ends_at_the_last_sample(at_hour):
     assert np.isnan(one.average[361:]).all()
 
 
+def drifting(count=60):
+    """Return the times of samples a minute apart, each a little later, so that one minute has none."""
+    return BASE_HOUR * HOUR_MS + 59_500 + np.arange(count) * 60_020
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_sample_a_minute_that_comes_a_little_late_is_no_gap_in_minutes(at_hour, closed):
+    put(1, drifting(), power_watts=np.arange(60, dtype=np.float32))
+    at_hour(1.1)
+    if closed:
+        services.store_tick(now=now())
+    result, one = chart(0, 1, 60)
+    assert result.level == "1m"
+    empty = np.setdiff1d(np.arange(60), (drifting() - BASE_HOUR * HOUR_MS) // 60_000)
+    assert len(empty) == 1
+    assert not np.isnan(one.average).any()
+    assert one.average[empty] == one.average[empty - 1]
+
+
+@pytest.mark.parametrize(("seconds", "missing"), [(60, 2), (30, 2), (30, 3), (20, 4), (10, 7), (5, 12)])
+def test_missing_samples_are_gaps_in_minutes_whatever_the_interval(at_hour, seconds, missing):
+    first = 1200 // seconds
+    put(1, np.delete(every(seconds), np.arange(first, first + missing)), power_watts=100.0)
+    at_hour(1.1)
+    assert np.isnan(chart(0, 1, 60)[1].average).any()
+
+
 def test_a_range_older_than_full_resolution_is_answered_from_minutes(at_hour):
     put(1, every(60), power_watts=100.0)
     at_hour(72)
