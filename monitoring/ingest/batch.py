@@ -2,6 +2,8 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import compress
 from typing import Final
 from uuid import UUID
 
@@ -61,7 +63,8 @@ class Batch:
 class Samples:
     """Rows of one kind from many batches. owners: which batch each came from; newest: the row that is its subject's last.
 
-    reasons and performance_states are -1 where there is none (and for hosts).
+    reasons and performance_states are -1 where there is none (and for hosts). segments: of each row in `newest`, where it
+    came from.
     """
 
     kind: SubjectKind
@@ -72,6 +75,7 @@ class Samples:
     performance_states: NDArray[np.int16]
     owners: NDArray[np.intp]
     newest: NDArray[np.intp]
+    segments: list[Segment]
 
     def of(self, stored: NDArray[np.bool_]) -> "Samples":
         """Return the rows of those batches alone; `newest` is not kept."""
@@ -85,40 +89,61 @@ class Samples:
             self.performance_states[keep],
             self.owners[keep],
             np.empty(0, dtype=np.intp),
+            [],
         )
 
 
 def assemble(kind: SubjectKind, batches: list[Batch], *, oldest_ms: float) -> Samples:
     """Lay the samples of all batches side by side and derive their metrics; samples before `oldest_ms` are left out."""
-    segments = [(number, segment) for number, batch in enumerate(batches) for segment in batch.segments(kind)]
-    lengths = np.array([len(segment.rows) for _, segment in segments], dtype=np.intp)
+    segments = [segment for batch in batches for segment in batch.segments(kind)]
+    if not segments:
+        return _nothing(kind)
+    lengths = np.array([len(segment.rows) for segment in segments], dtype=np.intp)
     readings = readings_of(
         [[row for segment in batch.segments(kind) for row in segment.rows] for batch in batches],
         SAMPLE_FIELDS if kind is GPU else HOST_FIELDS,
     )
-    owners = np.repeat(np.array([number for number, _ in segments], dtype=np.intp), lengths)
-    subjects = np.repeat(np.array([segment.subject_id for _, segment in segments], dtype=np.int32), lengths)
+    owners = np.repeat(np.arange(len(batches)), [len(batch.segments(kind)) for batch in batches]).repeat(lengths)
+    subjects = np.array([segment.subject_id for segment in segments], dtype=np.int32).repeat(lengths)
     ends = np.cumsum(lengths)
     starts = ends - lengths
     continues = np.ones(len(readings), dtype=np.bool_)
     continues[starts] = False
-    if kind is GPU:
-        values, reasons, performance_states = gpu_metrics(readings, continues)
-    else:
-        values = host_metrics(readings, continues)
-        reasons, performance_states = (
-            np.full(len(readings), -1, dtype=np.int32),
-            np.full(len(readings), -1, dtype=np.int16),
-        )
+    values, reasons, performance_states = _metrics(kind, readings, continues)
     at_ms = _panel_times(batches, owners, readings)
     keep = at_ms >= oldest_ms
-    keep[starts[[segment.has_previous for _, segment in segments]]] = False
-    places = np.cumsum(keep) - 1
-    newest = ends - 1
-    newest = places[newest[keep[newest]]]
+    keep[starts[[segment.has_previous for segment in segments]]] = False
+    rows = np.flatnonzero(keep)
+    has_newest = keep[ends - 1]
     return Samples(
-        kind, subjects[keep], at_ms[keep], values[keep], reasons[keep], performance_states[keep], owners[keep], newest
+        kind,
+        subjects[rows],
+        at_ms[rows],
+        values[rows],
+        reasons[rows],
+        performance_states[rows],
+        owners[rows],
+        np.searchsorted(rows, ends[has_newest] - 1),
+        segments if has_newest.all() else list(compress(segments, has_newest)),
     )
+
+
+@lru_cache
+def _nothing(kind: SubjectKind) -> Samples:
+    """Return no samples: many reports carry none of a host."""
+    whole, places = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.intp)
+    values = np.empty((0, len(kind.metrics)), dtype=np.float32)
+    return Samples(kind, whole, whole.astype(np.int64), values, whole, whole.astype(np.int16), places, places, [])
+
+
+def _metrics(
+    kind: SubjectKind, readings: NDArray[np.float64], continues: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int16]]:
+    """Return metrics, clock event reasons and performance states; a host has none of the last two."""
+    if kind is GPU:
+        return gpu_metrics(readings, continues)
+    none = np.full(len(readings), -1, dtype=np.int32)
+    return host_metrics(readings, continues), none, none.astype(np.int16)
 
 
 def _panel_times(batches: list[Batch], owners: NDArray[np.intp], readings: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -7,9 +7,11 @@ is replaced by the next.
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from monitoring.ingest.batch import Batch, Samples, Segment
 from monitoring.ingest.writer import Committed
@@ -26,8 +28,17 @@ Entry = dict[str, Any]
 log = structlog.get_logger(__name__)
 
 
-def entry_of(samples: Samples, row: int, segment: Segment) -> Entry:
+class Newest(NamedTuple):
+    """The last sample of a subject in a group: its row, and the segment that it came in."""
+
+    samples: Samples
+    row: int
+    segment: Segment
+
+
+def entry_of(newest: Newest) -> Entry:
     """Return one sample as it stands in frames: time, every metric of the catalogue, and a card's state and reasons."""
+    samples, row, segment = newest
     entry: Entry = {"at": datetime.fromtimestamp(samples.at_ms[row] / 1000, tz=UTC).isoformat()}
     if samples.kind is GPU:
         reasons, performance_state = int(samples.reasons[row]), int(samples.performance_states[row])
@@ -47,7 +58,7 @@ class Publisher:
     def __init__(self) -> None:
         self.watched: frozenset[int] = frozenset()
         self._frames: dict[str, LiveData] = {}
-        self._fleet: dict[str, Entry] = {}
+        self._fleet: dict[int, Newest] = {}
         self._wake = asyncio.Event()
         loops = (self._send_frames(), self._send_fleet(), self._watch())
         self._tasks = [asyncio.create_task(loop) for loop in loops]
@@ -55,32 +66,30 @@ class Publisher:
     def committed(self, batches: list[Batch], committed: Committed) -> None:
         """Take what a group stored; returns at once."""
         fresh_ms = time.time() * 1000 - FRESH_MS
+        is_stored = np.array(committed.stored)
         for samples in (committed.gpu, committed.host):
-            segments = {
-                (number, segment.subject_id): segment
-                for number, batch in enumerate(batches)
-                if committed.stored[number]
-                for segment in batch.segments(samples.kind)
-            }
-            for row in samples.newest[samples.at_ms[samples.newest] >= fresh_ms].tolist():
-                number = int(samples.owners[row])
-                segment = segments.get((number, int(samples.subjects[row])))
-                if segment is not None:
-                    self._collect(samples, row, segment, batches[number].identity.server_id)
+            rows = samples.newest
+            is_news = (samples.at_ms[rows] >= fresh_ms) & is_stored[samples.owners[rows]]
+            news = [Newest(samples, row, samples.segments[place]) for place, row in _chosen(is_news, rows)]
+            if samples.kind is GPU:
+                self._fleet.update({one.segment.subject_id: one for one in news})
+            if self.watched:
+                self._collect(news, batches)
         if self._frames:
             self._wake.set()
 
-    def _collect(self, samples: Samples, row: int, segment: Segment, server_id: int) -> None:
-        subject = str(segment.subject_id)
-        if samples.kind is GPU:
-            self._fleet[subject] = {"samples": samples, "row": row, "segment": segment}
-        if server_id not in self.watched:
-            return
-        entry = entry_of(samples, row, segment)
-        section = "gpus" if samples.kind is GPU else "host"
-        self._frames.setdefault(f"server.{server_id}", {}).setdefault(section, {})[subject] = entry
-        if samples.kind is GPU:
-            self._frames[f"gpu.{subject}"] = {"gpus": {subject: entry}}
+    def _collect(self, news: list[Newest], batches: list[Batch]) -> None:
+        """Keep the whole entries of servers that somebody looks at, for the next frames."""
+        for one in news:
+            server_id = batches[int(one.samples.owners[one.row])].identity.server_id
+            if server_id not in self.watched:
+                continue
+            entry, subject = entry_of(one), str(one.segment.subject_id)
+            is_gpu = one.samples.kind is GPU
+            sections = self._frames.setdefault(f"server.{server_id}", {})
+            sections.setdefault("gpus" if is_gpu else "host", {})[subject] = entry
+            if is_gpu:
+                self._frames[f"gpu.{subject}"] = {"gpus": {subject: entry}}
 
     async def _send_frames(self) -> None:
         while True:
@@ -95,7 +104,7 @@ class Publisher:
             await asyncio.sleep(FLEET_SECONDS)
             newest, self._fleet = self._fleet, {}
             if newest:
-                entries = {subject: _summary(**parts) for subject, parts in newest.items()}
+                entries = {str(subject): _summary(one) for subject, one in newest.items()}
                 await apublish("fleet", {"gpus": entries})
 
     async def _watch(self) -> None:
@@ -110,7 +119,13 @@ class Publisher:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def _summary(samples: Samples, row: int, segment: Segment) -> Entry:
+def _chosen(is_news: NDArray[np.bool_], rows: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """Return place and row of what is news."""
+    places = np.flatnonzero(is_news)
+    return list(zip(places.tolist(), rows[places].tolist(), strict=True))
+
+
+def _summary(newest: Newest) -> Entry:
     """Return the few numbers that lists of the whole fleet show."""
-    entry = entry_of(samples, row, segment)
+    entry = entry_of(newest)
     return {name: entry[name] for name in ("at", "state", *SUMMARY_METRICS)}
