@@ -197,11 +197,12 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
-    """A saved disk or image from which a machine can be ordered again."""
+    """A saved disk or image from which a machine can be ordered again. is_ready: it is saved as a whole."""
 
     external_id: str
     name: str
     status: str
+    is_ready: bool
     created_at: datetime | None = None
     size_bytes: int | None = None
 
@@ -376,3 +377,8 @@ def reason_of(text: str, table: Sequence[tuple[str, Reason]], otherwise: Reason)
 def missing_fields(fields: Sequence[Field], values: Mapping[str, str]) -> Collection[str]:
     """Return the names of required fields that have no value."""
     return [each.name for each in fields if each.is_required and not (values.get(each.name) or each.default).strip()]
+
+
+def order_options(provider: CanOrder, order: MachineOrder) -> dict[str, str]:
+    """Return the value of every order field: what was given, else its default."""
+    return {each.name: order.options.get(each.name) or each.default for each in provider.order_fields}

@@ -1,18 +1,22 @@
 """What a key may do, found by trying."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from fleet.providers.errors import AccessRefused
 from fleet.reasons import Reason
 
+Value = TypeVar("Value")
 
-def may(call: Callable[[], Any]) -> bool:
-    """Say whether the key may make a call. Any other failure is raised, a key that is refused among them."""
+
+def tried(call: Callable[[], Value]) -> tuple[Value | None, bool]:
+    """Make a call and return (what it gave, whether the key may make it).
+
+    Any other failure is raised, a key that is refused among them.
+    """
     try:
-        call()
+        return call(), True
     except AccessRefused as error:
         if error.reason != Reason.PERMISSION_MISSING:
             raise
-        return False
-    return True
+        return None, False
