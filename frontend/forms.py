@@ -83,6 +83,16 @@ class ProofForm(forms.Form):
     password = _password(_("Your password"), "current-password")
 
 
+class PasskeyNameForm(forms.Form):
+    """What a passkey is called."""
+
+    name = forms.CharField(label=_("Name"), max_length=100, help_text=_("Where it lives, as in “work laptop”."))
+
+
+class PasskeyForm(PasskeyNameForm, ProofForm):
+    """A new passkey's name, and that whoever adds it knows the password."""
+
+
 class CodeForm(forms.Form):
     """A code of an authenticator app."""
 

@@ -16,7 +16,7 @@ from frontend.views import (
     self_health,
     server,
 )
-from frontend.views.settings import installation, profile, second_factor, sessions, tokens, users
+from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
     path("", profile.profile, name="settings"),
@@ -25,6 +25,9 @@ settings_urls: list[URLPattern | URLResolver] = [
     path("second-factor/start/", second_factor.start, name="settings-second-factor-start"),
     path("second-factor/confirm/", second_factor.confirm, name="settings-second-factor-confirm"),
     path("second-factor/disable/", second_factor.disable, name="settings-second-factor-disable"),
+    path("passkeys/<int:passkey_id>/", passkeys.passkey, name="settings-passkey"),
+    path("passkeys/<int:passkey_id>/rename/", passkeys.rename, name="settings-passkey-rename"),
+    path("passkeys/<int:passkey_id>/remove/", passkeys.remove, name="settings-passkey-remove"),
     path("users/", users.users, name="settings-users"),
     path("users/new/", users.user_new, name="settings-user-new"),
     path("users/<int:user_id>/", users.user, name="settings-user"),

@@ -55,6 +55,26 @@ class TwoFactor(models.Model):
         return f"second factor of {self.user_id}"
 
 
+class Passkey(models.Model):
+    """A passkey or security key (WebAuthn) that counts as its owner's second factor on the host `rp_id`.
+
+    sign_count: the authenticator's own counter at its last use; 0 for those that have none. transports: how browsers reach it.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="passkeys")
+    name = models.CharField(max_length=100)
+    rp_id = models.CharField(max_length=253)
+    credential_id = models.BinaryField(unique=True, max_length=1023)
+    public_key = models.BinaryField()
+    sign_count = models.PositiveBigIntegerField(default=0)
+    transports: Any = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"passkey {self.name} of {self.user_id}"
+
+
 class LoginSession(models.Model):
     """What a person sees of one of their log-ins. The session itself is Django's; this row goes when that ends."""
 

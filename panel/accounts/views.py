@@ -1,5 +1,6 @@
 """Where one logs in and out. The pages' looks are the frontend's; what happens is the accounts' services'."""
 
+import json
 import time
 from typing import Any, Final
 
@@ -19,9 +20,16 @@ from django.views.decorators.http import require_POST
 
 from panel.accounts.audit import Actor
 from panel.accounts.models import User
-from panel.accounts.services.login import credentials_check, second_factor_check, session_log_in, session_log_out
-from panel.accounts.services.two_factor import two_factor_is_on
-from panel.core.errors import ExternalError, FleetdeckError, NotAuthenticated, RateLimited
+from panel.accounts.services.login import (
+    credentials_check,
+    passkey_log_in_check,
+    second_factor_check,
+    session_log_in,
+    session_log_out,
+)
+from panel.accounts.services.passkeys import passkey_ask, relying_party
+from panel.accounts.services.two_factor import second_factor_is_due, two_factor_is_on
+from panel.core.errors import ExternalError, FleetdeckError, InvalidInput, NotAuthenticated, RateLimited
 
 TEMPLATE: Final = "accounts/login.html"
 PENDING: Final = "login_pending"  # in the session: who gave the right password and still owes a code, and until when
@@ -54,6 +62,12 @@ class CodeForm(forms.Form):
     )
 
 
+class PasskeyForm(forms.Form):
+    """What the browser's authenticator answered, as JSON; a script fills it in."""
+
+    passkey = forms.CharField(max_length=20_000, widget=forms.HiddenInput)
+
+
 def next_page(request: HttpRequest) -> str:
     """Return where the form asks to go on, when that is an address of this panel; else the overview."""
     wanted = request.POST.get("next") or request.GET.get("next") or ""
@@ -72,7 +86,8 @@ def _pending_user(request: HttpRequest) -> User | None:
 class LogInView(View):
     """The log-in page: name and password, then the code for those who have a second factor.
 
-    The template gets `form`, `next`, and `step` (`password` or `code`).
+    The template gets `form`, `next`, and `step` (`password` or `second`); at the second step `has_code` and
+    `passkey_options`, which of the two ways this person can go.
     """
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -84,12 +99,14 @@ class LogInView(View):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Log in and go on; otherwise show the form again with the reason."""
-        form: forms.Form = CodeForm(request.POST) if "code" in request.POST else LogInForm(request.POST)
+        form = _form_of(request)
         if not form.is_valid():
             return self._page(request, form, status=400)
         try:
-            user = self._code_step(request, form) if isinstance(form, CodeForm) else self._password_step(request, form)
-        except (NotAuthenticated, RateLimited, ExternalError) as error:
+            user = (
+                self._password_step(request, form) if isinstance(form, LogInForm) else self._second_step(request, form)
+            )
+        except (NotAuthenticated, RateLimited, ExternalError, InvalidInput) as error:
             return self._refused(request, form, error)
         if user is None:
             return self._page(request, CodeForm())
@@ -98,19 +115,22 @@ class LogInView(View):
         return HttpResponseRedirect(next_page(request))
 
     def _password_step(self, request: HttpRequest, form: forms.Form) -> User | None:
-        """Return who may come in; None when the password was right and a code is due."""
+        """Return who may come in; None when the password was right and a second factor is due."""
         user = credentials_check(actor=Actor.from_request(request), **form.cleaned_data)
-        if not two_factor_is_on(user):
+        if not second_factor_is_due(user):
             return user
         request.session[PENDING] = (user.pk, time.time() + PENDING_SECONDS)
         request.session.cycle_key()
         return None
 
-    def _code_step(self, request: HttpRequest, form: forms.Form) -> User:
+    def _second_step(self, request: HttpRequest, form: forms.Form) -> User:
         user = _pending_user(request)
         if user is None:
             raise NotAuthenticated(_("That took too long. Start again with name and password."), code="login_expired")
-        second_factor_check(actor=Actor.from_request(request), user=user, code=form.cleaned_data["code"])
+        if isinstance(form, PasskeyForm):
+            passkey_log_in_check(request=request, user=user, credential=form.cleaned_data["passkey"])
+        else:
+            second_factor_check(actor=Actor.from_request(request), user=user, code=form.cleaned_data["code"])
         return user
 
     def _refused(self, request: HttpRequest, form: forms.Form, error: FleetdeckError) -> HttpResponse:
@@ -125,9 +145,30 @@ class LogInView(View):
 
     @staticmethod
     def _page(request: HttpRequest, form: forms.Form, *, status: int = 200) -> HttpResponse:
-        step = "code" if isinstance(form, CodeForm) else "password"
-        context: dict[str, Any] = {"form": form, "next": next_page(request), "step": step}
+        user = None if isinstance(form, LogInForm) else _pending_user(request)
+        if user is None and not isinstance(form, LogInForm):
+            form = LogInForm()
+        context: dict[str, Any] = {"form": form, "next": next_page(request), "step": "password", "visible_form": form}
+        if user is not None:
+            context["visible_form"] = form if isinstance(form, CodeForm) else CodeForm()
+            context |= {"step": "second", "has_code": two_factor_is_on(user), "passkey_options": _ask(request, user)}
         return render(request, TEMPLATE, context, status=status)
+
+
+def _form_of(request: HttpRequest) -> forms.Form:
+    if "passkey" in request.POST:
+        return PasskeyForm(request.POST)
+    return CodeForm(request.POST) if "code" in request.POST else LogInForm(request.POST)
+
+
+def _ask(request: HttpRequest, user: User) -> str:
+    """Return what the browser needs to ask for a passkey, as JSON; empty when the person has none for this address."""
+    try:
+        party = relying_party(request)
+    except InvalidInput:
+        return ""
+    options = passkey_ask(user=user, party=party, session_key=request.session.session_key or "")
+    return json.dumps(options) if options else ""
 
 
 @require_POST

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from fleet.models import Agent, Gpu, GpuFault, JoinToken, Server
 from panel.accounts.audit import Actor, audit
-from panel.accounts.models import ApiToken, LoginSession
+from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
 from panel.core.models import Event
 from tests.accounts.people import person
@@ -33,6 +33,9 @@ def one_of_everything(owner):
     )
     GpuFault.objects.create(pk=ROW, server=server, gpu=gpu, code=79, source="nvml", first_at=at, last_at=at)
     JoinToken.objects.create(pk=ROW, name="node-2", prefix="cccccccc", **shared)
+    Passkey.objects.create(
+        pk=ROW, user=owner, name="key", rp_id="testserver", credential_id=b"1", public_key=b"1", created_at=at
+    )
     LoginSession.objects.create(pk=ROW, user=owner, session_key=SESSION_KEY, created_at=at, last_seen_at=at)
     Event.objects.create(pk=ROW, at=at, kind="gpu.xid", subject_kind="gpu", subject_id=ROW, server_id=ROW)
     audit(actor=Actor.system("test"), action="test.start")

@@ -6,7 +6,8 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from fleet.models import Server
 from panel.accounts.audit import Actor
-from panel.accounts.services import two_factor
+from panel.accounts.services import passkeys, two_factor
+from tests.accounts.authenticator import SecurityKey
 from tests.accounts.people import PASSWORD, session_client
 from tests.security.rows import ROW, SESSION_KEY
 from tests.security.walker import addresses
@@ -31,6 +32,10 @@ WRITES = {
     "post two-factor-start": ({"password": PASSWORD}, "user.two_factor_start"),
     "post two-factor-confirm": ({}, "user.two_factor_on"),
     "post two-factor-disable": ({"password": PASSWORD}, "user.two_factor_off"),
+    "post passkey-start": ({"password": PASSWORD}, "user.passkey_start"),
+    "post passkey-list": ({}, "user.passkey_add"),
+    "patch passkey-detail": ({"name": "other"}, "user.passkey_rename"),
+    "post passkey-remove": ({"password": PASSWORD}, "user.passkey_remove"),
     "patch server-detail": ({"name": "renamed"}, "server.update"),
     "post server-maintenance": ({"is_on": True}, "server.maintenance"),
     "post server-rejoin": ({}, "join_token.create"),
@@ -65,6 +70,10 @@ def prepare(write, admin):
         if write == "post two-factor-confirm":
             return {"code": code}
         two_factor.two_factor_confirm(actor=Actor.system("test"), user=user, code=code)
+    if write == "post passkey-list":
+        party = passkeys.RelyingParty("testserver", "http://testserver")
+        options = passkeys.passkey_start(actor=Actor.system("test"), user=admin, party=party)
+        return {"name": "key", "credential": SecurityKey().create(options)}
     if write == "delete session-detail":
         store = SessionStore(session_key=SESSION_KEY)
         store.save(must_create=True)

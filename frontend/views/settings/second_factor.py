@@ -13,11 +13,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from frontend.access import PageRequest, page
-from frontend.forms import CodeForm, ProofForm, refuse
+from frontend.forms import CodeForm, PasskeyForm, ProofForm, refuse
 from frontend.views.settings.tabs import settings_page
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
-from panel.accounts.selectors.users import two_factor_state
+from panel.accounts.selectors.users import passkey_list, two_factor_state
+from panel.accounts.services.passkeys import are_passkeys_possible
 from panel.accounts.services.two_factor import two_factor_confirm, two_factor_disable, two_factor_start
 from panel.accounts.services.users import password_prove
 from panel.core.errors import Conflict, InvalidInput, RateLimited
@@ -36,6 +37,9 @@ def _show(request: PageRequest, *, form: ProofForm | None = None) -> HttpRespons
         is_on=is_on,
         codes_left=codes_left,
         form=form or ProofForm(),
+        passkeys=passkey_list(user_id=request.user.pk),
+        passkey_form=PasskeyForm(auto_id="passkey_%s"),
+        are_passkeys_possible=are_passkeys_possible(request),
     )
 
 

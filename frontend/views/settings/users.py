@@ -13,8 +13,8 @@ from frontend.views.settings.tabs import settings_page
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.accounts.models import User
-from panel.accounts.selectors.users import two_factor_state, user_list
-from panel.accounts.services.two_factor import two_factor_disable
+from panel.accounts.selectors.users import user_list
+from panel.accounts.services.two_factor import second_factor_is_due, two_factor_reset
 from panel.accounts.services.users import password_set, user_create, user_delete, user_update
 from panel.core.errors import Conflict, InvalidInput, NotFound
 
@@ -62,7 +62,7 @@ def _person_page(
         status=400 if form or password_form else 200,
         title=person.username,
         person=person,
-        has_second_factor=two_factor_state(user=person)[0],
+        has_second_factor=second_factor_is_due(person),
         consequences=[
             _("They are logged out at once, and their API tokens stop working."),
             _("What they did stays in the audit trail under their name."),
@@ -130,7 +130,7 @@ def user_active(request: PageRequest, user_id: int) -> HttpResponse:
 def user_second_factor(request: PageRequest, user_id: int) -> HttpResponse:
     """Switch a person's second factor off, for one who lost phone and recovery codes."""
     person = _person(user_id)
-    two_factor_disable(actor=Actor.from_request(request), user=person)
+    two_factor_reset(actor=Actor.from_request(request), user=person)
     messages.success(request, _("%(name)s logs in without a code now.") % {"name": person.username})
     return HttpResponseRedirect(reverse("settings-user", args=[user_id]))
 

@@ -18,7 +18,7 @@ from panel.accounts.models import User
 from panel.accounts.selectors.users import user_list
 from panel.accounts.services import users
 from panel.accounts.services.sessions import sessions_end_all
-from panel.accounts.services.two_factor import two_factor_disable
+from panel.accounts.services.two_factor import two_factor_reset
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
@@ -164,7 +164,7 @@ class UserViewSet(
     @action(detail=True, methods=["post"], url_path="reset-two-factor")
     def reset_two_factor(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """Let somebody in again who lost phone and recovery codes."""
-        two_factor_disable(actor=Actor.from_request(request), user=self.get_object())
+        two_factor_reset(actor=Actor.from_request(request), user=self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(summary="Log a person out everywhere", request=None, responses={200: EndedSerializer})

@@ -3,7 +3,7 @@
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 
-from panel.accounts.models import LoginSession, TwoFactor, User
+from panel.accounts.models import LoginSession, Passkey, TwoFactor, User
 from panel.core.clock import now
 
 
@@ -16,6 +16,11 @@ def session_list(*, user_id: int) -> QuerySet[LoginSession]:
     """Return the sessions of a person that are still alive, the last used first."""
     alive = Session.objects.filter(expire_date__gt=now()).values("session_key")
     return LoginSession.objects.filter(user_id=user_id, session_key__in=alive).order_by("-last_seen_at", "-id")
+
+
+def passkey_list(*, user_id: int) -> QuerySet[Passkey]:
+    """Return a person's passkeys, the oldest first."""
+    return Passkey.objects.filter(user_id=user_id).order_by("id")
 
 
 def two_factor_state(*, user: User) -> tuple[bool, int]:

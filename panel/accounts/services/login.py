@@ -18,9 +18,10 @@ from redis.exceptions import RedisError
 from panel.accounts.audit import Actor, audit
 from panel.accounts.enums import Role
 from panel.accounts.models import ApiToken, User
+from panel.accounts.services.passkeys import passkey_check, relying_party
 from panel.accounts.services.sessions import session_forget, session_note
 from panel.accounts.services.tokens import token_store
-from panel.accounts.services.two_factor import two_factor_check
+from panel.accounts.services.two_factor import second_factor_count_try, two_factor_check
 from panel.core.addresses import address_group
 from panel.core.clock import now
 from panel.core.errors import ExternalError, NotAuthenticated, RateLimited
@@ -105,6 +106,20 @@ def second_factor_check(*, actor: Actor, user: User, code: str) -> None:
     except NotAuthenticated:
         if code:
             audit(actor=actor, action="auth.login_failed", target=user, after={"step": "second factor"})
+        raise
+
+
+def passkey_log_in_check(*, request: HttpRequest, user: User, credential: str) -> None:
+    """Take a passkey as the second factor; a refused one stands in the audit trail.
+
+    Raises NotAuthenticated (`wrong_passkey`), RateLimited, or InvalidInput where the panel has no host name.
+    """
+    second_factor_count_try(user)
+    try:
+        session_key = request.session.session_key or ""
+        passkey_check(user=user, party=relying_party(request), session_key=session_key, credential=credential)
+    except NotAuthenticated:
+        audit(actor=Actor.from_request(request), action="auth.login_failed", target=user, after={"step": "passkey"})
         raise
 
 

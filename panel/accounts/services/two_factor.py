@@ -1,4 +1,4 @@
-"""The second factor: a code from an authenticator app (TOTP, RFC 6238), or one of ten recovery codes.
+"""The second factor: a code from an authenticator app (TOTP, RFC 6238), or one of ten recovery codes. Passkeys: passkeys.py.
 
 A code is taken once: the time step of the last one is kept, and only a later one counts. Tries are limited per person,
 wherever they come from, because here the password is known already.
@@ -18,7 +18,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.translation import gettext as _
 
 from panel.accounts.audit import Actor, audit
-from panel.accounts.models import TwoFactor, User
+from panel.accounts.models import Passkey, TwoFactor, User
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotAuthenticated, RateLimited
 from panel.core.rates import Rate, count_attempt
@@ -54,8 +54,13 @@ def _device(user: User) -> TwoFactor | None:
 
 
 def two_factor_is_on(user: User) -> bool:
-    """Say whether logging in as this person takes a code."""
+    """Say whether this person has an authenticator app."""
     return _device(user) is not None
+
+
+def second_factor_is_due(user: User) -> bool:
+    """Say whether logging in as this person takes more than the password: a code, or a passkey."""
+    return two_factor_is_on(user) or Passkey.objects.filter(user=user).exists()
 
 
 def two_factor_start(*, actor: Actor, user: User) -> Enrolment:
@@ -71,7 +76,7 @@ def two_factor_start(*, actor: Actor, user: User) -> Enrolment:
 
 def two_factor_confirm(*, actor: Actor, user: User, code: str) -> list[str]:
     """Switch the second factor on with a first code; return the recovery codes, shown this once. Raises InvalidInput."""
-    _count_try(user)
+    second_factor_count_try(user)
     codes = [f"{secrets.token_hex(4)}-{secrets.token_hex(4)}" for _index in range(RECOVERY_CODES)]
     with transaction.atomic():
         device = TwoFactor.objects.select_for_update().filter(user=user, confirmed_at=None).first()
@@ -97,20 +102,40 @@ def two_factor_disable(*, actor: Actor, user: User) -> None:
             audit(actor=actor, action="user.two_factor_off", target=user)
 
 
+def two_factor_reset(*, actor: Actor, user: User) -> None:
+    """Take every second factor from a person who has lost theirs: app, recovery codes and passkeys."""
+    with transaction.atomic():
+        two_factor_disable(actor=actor, user=user)
+        names = list(Passkey.objects.filter(user=user).order_by("id").values_list("name", flat=True))
+        Passkey.objects.filter(user=user).delete()
+        for name in names:
+            audit(actor=actor, action="user.passkey_remove", target=user, before={"name": name})
+
+
 def two_factor_check(*, user: User, code: str) -> None:
-    """Take a code, if the person needs one. Raises NotAuthenticated (`code_required`, `wrong_code`) or RateLimited."""
-    if not two_factor_is_on(user):
+    """Take a code, if the person needs one.
+
+    Raises NotAuthenticated (`code_required`, `wrong_code`; `passkey_required`: there is no app, only a browser can go on)
+    or RateLimited.
+    """
+    if not second_factor_is_due(user):
         return
+    if not two_factor_is_on(user):
+        raise NotAuthenticated(
+            _("This account logs in with a passkey, in a browser. Make an API token in the settings there."),
+            code="passkey_required",
+        )
     if not code:
         raise NotAuthenticated(_("Give the code of your authenticator app."), code="code_required")
-    _count_try(user)
+    second_factor_count_try(user)
     with transaction.atomic():
         device = TwoFactor.objects.select_for_update().filter(user=user).first()
         if device is not None and not (_take_code(device, code) or _take_recovery_code(device, code)):
             raise NotAuthenticated(_("This code is wrong or was used already."), code="wrong_code")
 
 
-def _count_try(user: User) -> None:
+def second_factor_count_try(user: User) -> None:
+    """Count one try of this person's second factor. Raises RateLimited."""
     wait = count_attempt("two-factor", str(user.pk), TRIES)
     if wait is not None:
         raise RateLimited(_("Too many attempts. Try again in a few minutes."), retry_after_seconds=wait)
