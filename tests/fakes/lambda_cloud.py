@@ -31,6 +31,7 @@ TYPES = {
     "gpu_8x_h100_sxm5": ("8x H100 (80 GB SXM5)", "H100 (80 GB SXM5)", 2392, 208, 1800, 22528, 8, ["us-west-3"]),
 }
 REGIONS = {"us-east-1": "Virginia, USA", "us-west-1": "California, USA", "us-west-3": "Utah, USA"}
+ACTIONS = ("migrate", "rebuild", "restart", "cold_reboot", "terminate")
 SSH_KEYS = ["deploy", "laptop"]
 
 
@@ -129,9 +130,7 @@ class FakeLambda(FakeVendor):
             "hostname": "203-0-113-9",
             "jupyter_token": "03b7d30d9d3e4d8fa41657bc0d478c1b",
             "jupyter_url": "https://jupyter-24.example/?token=03b7d30d9d3e4d8fa41657bc0d478c1b",
-            "actions": dict.fromkeys(
-                ("migrate", "rebuild", "restart", "cold_reboot", "terminate"), can if status == "active" else cannot
-            ),
+            "actions": dict.fromkeys(ACTIONS, can if status == "active" else cannot),
         }
         if status == "active":
             found |= {"ip": "203.0.113.9", "private_ip": "10.0.2.100"}

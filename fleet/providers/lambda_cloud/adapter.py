@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from fleet.providers.base import (
@@ -24,8 +24,8 @@ from fleet.providers.base import (
 from fleet.providers.errors import NotThere, NotUnderstood, OutcomeUnknown, Refused
 from fleet.providers.gpu_models import GIB, gpu_model
 from fleet.providers.lambda_cloud.client import LambdaClient
+from fleet.providers.order_values import script_text
 from fleet.providers.reading import money, text, whole
-from fleet.providers.user_data import script_text
 from fleet.reasons import Reason
 
 _S = MachineStatus
@@ -107,7 +107,7 @@ class Lambda(Provider, CanOrder, CanReboot):
     def create(self, order: MachineOrder) -> str:
         """See CanOrder. There is no key against doing it twice: the name is searched for after a lost answer."""
         if not order.region:
-            raise Refused(_now("No region of this provider has such a machine free."), reason=Reason.NO_CAPACITY)
+            raise Refused(gettext("No region of this provider has such a machine free."), reason=Reason.NO_CAPACITY)
         body: dict[str, Any] = {
             "region_name": order.region,
             "instance_type_name": order.details["instance_type"],
