@@ -1,0 +1,1 @@
+"""AutoDL, container instances Pro."""

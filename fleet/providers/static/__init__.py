@@ -1,0 +1,1 @@
+"""Machines whose landlord has no API."""

@@ -1,0 +1,419 @@
+"""What is special about AutoDL: errors inside HTTP 200, thousandths of a yuan, no catalogue, release only when off."""
+
+import base64
+import json
+import subprocess
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from fleet.providers.autodl.adapter import PRIVATE, STATUS, AutoDl, start_command
+from fleet.providers.autodl.catalogue import SPECS
+from fleet.providers.autodl.client import PAGE_SIZE
+from fleet.providers.base import Billing, MachineOrder, MachineStatus, Stock
+from fleet.providers.errors import (
+    AccessRefused,
+    NotThere,
+    NotUnderstood,
+    OutcomeUnknown,
+    Refused,
+    Throttled,
+    Unavailable,
+)
+from fleet.reasons import Reason
+from panel.core.money import Money
+from tests.fakes.autodl import BODIES, PASSWORD, PRO, FakeAutoDl, failure, success
+from tests.providers.spec import needed
+
+
+@pytest.fixture
+def vendor(monkeypatch):
+    monkeypatch.setattr("fleet.providers.http.Spacing.wait_for_turn", lambda *_: None)
+    fake = FakeAutoDl()
+    yield fake
+    assert fake.complaints() == []
+
+
+def opened(vendor, **options):
+    return AutoDl(credentials=vendor.credentials, options=options, account="test", transport=vendor.transport)
+
+
+def answering(response):
+    """Return an adapter whose every call gets this answer."""
+    return AutoDl(
+        credentials=FakeAutoDl.credentials,
+        options={},
+        account="test",
+        transport=httpx.MockTransport(lambda request: response),
+    )
+
+
+def order(**changes):
+    facts = {
+        "name": "fleetdeck-ab12cd34-7",
+        "offer_key": "5090-p/2",
+        "gpu_model": "RTX 5090 32GB",
+        "gpu_count": 2,
+        "region": "",
+        "billing": Billing.HOURLY,
+        "details": {"gpu_spec_uuid": "5090-p"},
+        "options": FakeAutoDl.order_options,
+        "startup_script": "#!/bin/sh\necho 'joined' > /tmp/fleetdeck\n",
+    }
+    return MachineOrder(**{**facts, **changes})
+
+
+def sent(vendor, path):
+    """Return the bodies of the requests to a path."""
+    return [json.loads(request.content) for request in vendor.requests if request.url.path == path]
+
+
+# Requests
+
+
+def test_the_token_stands_bare_in_its_header(vendor):
+    opened(vendor).check()
+    assert {request.headers["authorization"] for request in vendor.requests} == {vendor.credentials["token"]}
+
+
+def test_a_read_of_one_machine_has_its_id_in_the_query_and_no_body(vendor):
+    vendor.add("box")
+    opened(vendor).machines()
+    [read] = [request for request in vendor.requests if request.method == "GET"]
+    assert read.url.path == f"{PRO}/snapshot"
+    assert dict(read.url.params) == {"instance_uuid": next(iter(vendor.machines))}
+    assert read.content == b""
+
+
+def test_the_private_cloud_is_another_address(vendor):
+    vendor.host = "private.autodl.com"
+    vendor.add("box")
+    assert [machine.name for machine in opened(vendor, base_url=PRIVATE).machines()] == ["box"]
+
+
+def test_an_order_says_what_the_documentation_lists(vendor):
+    opened(vendor).create(order(options={"image": "image-1", "region": "westDC3", "cuda_from": "124", "disk_gb": "80"}))
+    [body] = sent(vendor, f"{PRO}/create")
+    command = body.pop("start_command")
+    assert base64.b64encode(order().startup_script.encode()).decode() in command
+    assert body == {
+        "gpu_spec_uuid": "5090-p",
+        "req_gpu_amount": 2,
+        "image_uuid": "image-1",
+        "cuda_v_from": 124,
+        "expand_system_disk_by_gb": 80,
+        "instance_name": "fleetdeck-ab12cd34-7",
+        "data_center_list": ["westDC3"],
+    }
+
+
+def test_the_region_is_left_to_the_vendor_unless_one_is_asked_for(vendor):
+    opened(vendor).create(order())
+    assert "data_center_list" not in sent(vendor, f"{PRO}/create")[0]
+
+
+def test_the_members_of_an_order_are_those_of_the_vendors_example():
+    example = json.loads(needed("autodl/pro_create.request.json").read_text(encoding="utf-8"))
+    required, optional = BODIES[f"{PRO}/create"]
+    assert set(example) == required | optional
+
+
+def test_the_specs_and_regions_are_those_of_the_documentation():
+    listed = json.loads(needed("autodl/regions_and_specs.json").read_text(encoding="utf-8"))
+    assert set(SPECS) == set(listed["pro_gpu_spec_uuid"].values())
+
+
+@pytest.mark.parametrize(("option", "value"), [("disk_gb", "501"), ("disk_gb", "some"), ("cuda_from", "11.8")])
+def test_an_order_that_makes_no_sense_is_refused_before_it_is_sent(vendor, option, value):
+    with pytest.raises(Refused) as refused:
+        opened(vendor).create(order(options={**FakeAutoDl.order_options, option: value}))
+    assert option in refused.value.message
+    assert sent(vendor, f"{PRO}/create") == []
+
+
+def test_an_image_that_is_not_there_is_a_definite_no(vendor):
+    vendor.answer = lambda request: failure("RecordNotFoundError", "镜像不存在")
+    with pytest.raises(Refused):
+        opened(vendor).create(order())
+
+
+# The start-up script
+
+
+def test_the_script_runs_at_the_first_start_and_not_at_the_second(tmp_path):
+    command = start_command(f"echo 'a \"b\" $HOME' >> {tmp_path}/out\n", "fleetdeck-x-1").replace(
+        "/root", str(tmp_path)
+    )
+    for _start in range(2):
+        subprocess.run(command, shell=True, check=True)
+    assert (tmp_path / "out").read_text() == 'a "b" $HOME\n'
+
+
+def test_a_script_that_fails_is_tried_again_at_the_next_start(tmp_path):
+    script = f"echo x >> {tmp_path}/out; [ $(wc -l < {tmp_path}/out) -gt 1 ]\n"
+    command = start_command(script, "fleetdeck-x-1").replace("/root", str(tmp_path))
+    for _start in range(3):
+        subprocess.run(command, shell=True, check=False)
+    assert (tmp_path / "out").read_text() == "x\nx\n"
+
+
+def test_a_machine_made_from_anothers_image_runs_its_own_script():
+    assert start_command("", "fleetdeck-x-1") != start_command("", "fleetdeck-x-2")
+
+
+# States and facts
+
+
+def test_every_documented_state_has_our_word():
+    documented = {"creating", "created", "starting", "oss_merged", "running", "shutting_down", "shutdown", "released"}
+    assert documented <= set(STATUS)
+    assert MachineStatus.UNKNOWN not in STATUS.values()
+
+
+@pytest.mark.parametrize(("raw", "status"), sorted(STATUS.items()))
+def test_a_state_is_read_as_its_word(vendor, raw, status):
+    vendor.add("box", raw=raw)
+    [machine] = opened(vendor).machines()
+    assert (machine.status, machine.raw_status) == (status, raw)
+
+
+def test_a_running_machine_has_its_price_in_yuan_and_its_address(vendor):
+    vendor.add("box", gpu="5090-p", facts={"payg_price": 2985})
+    [machine] = opened(vendor).machines()
+    assert machine.price_per_hour == Money.of("2.985", "CNY")
+    assert (machine.address, machine.ssh_port) == ("connect.bjb2.seetacloud.com", 34222)
+    assert (machine.gpu_model, machine.raw_gpu) == ("RTX 5090 32GB", "5090-p")
+    assert machine.gpu_memory_bytes == 32 * 1024**3
+    assert machine.memory_bytes == 96636764160
+    assert machine.created_at == datetime(2026, 11, 30, 8, tzinfo=UTC)
+    assert machine.renews_at is None
+
+
+def test_the_price_of_several_cards_is_unknown_because_nobody_says_whether_it_is_that_of_one(vendor):
+    vendor.add("box", gpu_count=2)
+    [machine] = opened(vendor).machines()
+    assert machine.price_per_hour is None
+    assert machine.details["payg_price"] == "2.98 CNY"
+
+
+@pytest.mark.parametrize("value", [None, 0, "", "free", True])
+def test_a_price_that_is_none_is_none_and_never_nought(vendor, value):
+    vendor.add("box", facts={"payg_price": value})
+    assert opened(vendor).machines()[0].price_per_hour is None
+
+
+def test_a_machine_that_is_off_is_asked_for_nothing_more_and_saves(vendor):
+    vendor.add("box", status="stopped")
+    [machine] = opened(vendor).machines()
+    assert machine.is_stop_saving is True
+    assert machine.price_per_hour is None
+    assert [request.url.path for request in vendor.requests] == [f"{PRO}/list"]
+
+
+def test_a_machine_of_a_prepaid_term_has_its_end_and_no_word_of_saving(vendor):
+    until = {"Time": "2027-01-31T00:00:00+08:00", "Valid": True}
+    vendor.add("box", status="stopped", facts={"charge_type": "monthly", "expired_at": until})
+    [machine] = opened(vendor).machines()
+    assert machine.billing == Billing.MONTHLY
+    assert machine.renews_at == datetime(2027, 1, 30, 16, tzinfo=UTC)
+    assert machine.is_stop_saving is None
+    assert opened(vendor).stop_effect(Billing.MONTHLY).saves_compute is False
+
+
+def test_a_machine_that_vanishes_between_list_and_look_is_told_without_its_price(vendor):
+    vendor.add("box")
+    answer = vendor.answer
+    vendor.answer = lambda request: (
+        failure("RecordNotFoundError", "未查询到相关实例") if request.method == "GET" else answer(request)
+    )
+    [machine] = opened(vendor).machines()
+    assert machine.status == MachineStatus.RUNNING
+    assert machine.price_per_hour is None
+
+
+def test_passwords_and_tokens_of_a_machine_are_not_kept(vendor):
+    vendor.add("box")
+    provider = opened(vendor)
+    for machine in (*provider.machines(), provider.machine(next(iter(vendor.machines)))):
+        assert PASSWORD not in repr(machine)
+        assert "jupyter" not in repr(machine)
+
+
+def test_an_unlisted_spec_keeps_its_id_and_takes_the_model_of_the_name_beside_it(vendor):
+    vendor.add("box", gpu="brand-new")
+    [machine] = opened(vendor).machines()
+    assert (machine.gpu_model, machine.raw_gpu) == ("", "brand-new")
+    [named] = opened(vendor, gpu_specs="other, brand-new = L40S 48GB,").machines()
+    assert named.gpu_model == "L40S 48GB"
+
+
+# Offers
+
+
+def test_offers_are_the_specs_with_a_price_only_where_the_account_pays_one(vendor):
+    vendor.add("box", gpu="v-48g", facts={"payg_price": 2980})
+    vendor.add("two", gpu="h800", gpu_count=2)
+    offers = {offer.key: offer for offer in opened(vendor).offers()}
+    assert len(offers) == 4 * len(SPECS)
+    assert offers["v-48g/1"].price_per_hour == Money.of("2.98", "CNY")
+    assert [key for key, offer in offers.items() if offer.price_per_hour is not None] == ["v-48g/1"]
+    assert {offer.stock for offer in offers.values()} == {Stock.UNKNOWN}
+    assert all(offer.gpu_model for offer in offers.values())
+
+
+def test_a_spec_of_the_accounts_option_is_on_offer(vendor):
+    offers = opened(vendor, gpu_specs="v-24g=RTX 4090 24GB").offers()
+    assert [offer.gpu_model for offer in offers if offer.raw_gpu == "v-24g"] == ["RTX 4090 24GB"] * 4
+
+
+def test_images_to_choose_from_are_the_accounts_finished_ones_and_the_public_ones(vendor):
+    vendor.images = {
+        "image-a": {"image_uuid": "image-a", "name": "vllm", "status": "finished"},
+        "image-b": {"image_uuid": "image-b", "name": "half", "status": "saving"},
+    }
+    choices = opened(vendor).order_choices("image")
+    assert choices["image-a"] == "vllm"
+    assert "image-b" not in choices
+    assert "base-image-l2t43iu6uk" in choices
+    assert opened(vendor).order_choices("disk_gb") == {}
+
+
+# Ending, stopping, images
+
+
+def test_a_running_machine_is_switched_off_before_it_is_released(vendor):
+    machine = vendor.add("box")
+    provider = opened(vendor)
+    provider.terminate(machine.id)
+    assert sent(vendor, f"{PRO}/release") == []
+    provider.terminate(machine.id)  # still shutting down: nothing more is sent
+    assert len(sent(vendor, f"{PRO}/power_off")) == 1
+    vendor.advance()
+    provider.terminate(machine.id)
+    assert sent(vendor, f"{PRO}/release") == [{"instance_uuid": machine.id}]
+    provider.terminate(machine.id)  # being released: nothing more is sent
+    vendor.advance()
+    assert provider.machine(machine.id) is None
+
+
+def test_starting_asks_for_cards_and_may_find_none(vendor):
+    machine = vendor.add("box", status="stopped")
+    vendor.has_capacity = False
+    with pytest.raises(Refused) as refused:
+        opened(vendor).start(machine.id)
+    assert refused.value.reason == Reason.NO_CAPACITY
+    assert sent(vendor, f"{PRO}/power_on") == [{"instance_uuid": machine.id, "payload": "gpu"}]
+
+
+def test_an_image_is_saved_of_a_machine_that_is_off(vendor):
+    machine = vendor.add("box")
+    provider = opened(vendor)
+    with pytest.raises(Refused) as refused:
+        provider.snapshot(machine.id, "before")
+    assert refused.value.reason == Reason.NOT_ALLOWED_NOW
+    machine.status = "stopped"
+    image_id = provider.snapshot(machine.id, "before")
+    [saved] = provider.snapshots()
+    assert (saved.external_id, saved.name, saved.status) == (image_id, "before", "saving")
+    assert saved.created_at == datetime(2026, 11, 30, 8, tzinfo=UTC)
+
+
+def test_stopping_saves_all_but_the_disk():
+    effect = opened(FakeAutoDl()).stop_effect(Billing.HOURLY)
+    assert effect.saves_compute is True
+    assert list(effect.keeps_billing) == ["disk"]
+    assert "15" in str(effect.note)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("code", "msg", "error", "reason"),
+    [
+        ("BadRequest", "无当前资源访问权限", AccessRefused, Reason.PERMISSION_MISSING),
+        ("TORealName", "未完成实名认证,认证后才可使用", AccessRefused, Reason.PERMISSION_MISSING),
+        ("AuthorizeFailed", "登录超时，请重新登录", AccessRefused, Reason.AUTH_FAILED),
+        ("InternalError", "当前算力规格暂无库存, 请修改配置或稍等再试", Refused, Reason.NO_CAPACITY),
+        ("InternalError", "保存实例镜像前，请确保实例是关机状态", Refused, Reason.NOT_ALLOWED_NOW),
+        ("InternalError", "账户余额不足", Refused, Reason.NO_BALANCE),
+        ("InternalError", "实例数量已达上限", Refused, Reason.NO_QUOTA),
+        ("RequestParameterIsWrong", "请求参数错误", Refused, Reason.REQUEST_REFUSED),
+        ("TooManyRequests", "操作过于频繁", Throttled, Reason.RATE_LIMITED),
+        ("RecordNotFoundError", "未查询到相关实例", NotThere, Reason.PROVIDER_DELETED),
+    ],
+)
+def test_an_error_inside_http_200_has_its_reason(code, msg, error, reason):
+    with pytest.raises(error) as told:
+        answering(failure(code, msg)).stop("pro-1")
+    assert (told.value.reason, told.value.raw_code, told.value.message) == (reason, code, msg)
+    assert told.value.is_definite
+
+
+def test_the_documented_errors_are_all_told_apart():
+    documented = json.loads(needed("autodl/errors.json").read_text(encoding="utf-8"))
+    for entry in documented:
+        with pytest.raises((AccessRefused, Refused, NotThere)):
+            answering(httpx.Response(entry["http"], json=entry["body"])).stop("pro-1")
+
+
+def test_an_internal_error_without_known_words_leaves_the_outcome_of_a_write_open():
+    broken = answering(failure("InternalError", "系统繁忙"))
+    with pytest.raises(OutcomeUnknown):
+        broken.create(order())
+    with pytest.raises(Unavailable):
+        broken.machines()
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_http_refusal_of_the_key_is_one_whatever_the_code_says(status):
+    with pytest.raises(AccessRefused):
+        answering(httpx.Response(status, json={"code": "Odd", "msg": "no"})).machines()
+
+
+def test_an_answer_that_is_no_envelope_is_not_understood_and_after_a_write_unknown():
+    page = httpx.Response(200, text="<html>maintenance</html>")
+    with pytest.raises(NotUnderstood):
+        answering(page).machines()
+    with pytest.raises(OutcomeUnknown):
+        answering(page).create(order())
+    with pytest.raises(OutcomeUnknown):
+        answering(success({"instance_uuid": "pro-1"})).create(order())
+
+
+# Odd lists
+
+
+def test_an_empty_account_whose_list_is_null_has_no_machines():
+    assert answering(success({"list": None, "page_index": 1, "max_page": 0, "result_total": 0})).machines() == []
+
+
+def test_a_list_without_counts_ends_at_its_first_short_page():
+    assert len(answering(success({"list": [{"uuid": "pro-1", "status": "shutdown"}]})).machines()) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"list": {"uuid": "pro-1"}},
+        {"list": [None]},
+        [],
+        {"list": [{"uuid": "pro-1"}, {"uuid": "pro-1"}]},
+        {"list": [{"uuid": "pro-1"}], "max_page": 1, "result_total": 2},
+        {"list": [], "max_page": 3},
+        {"list": [{"uuid": f"pro-{number}"} for number in range(PAGE_SIZE)]},
+    ],
+    ids=["object", "null_entry", "no_object", "twice", "fewer", "empty_before_the_end", "the_same_page_again"],
+)
+def test_a_list_of_another_form_is_no_list(data):
+    with pytest.raises(NotUnderstood):
+        answering(success(data)).machines()
+
+
+def test_the_wallet_is_the_balance_and_a_cloud_without_one_has_none(vendor):
+    assert opened(vendor).check().balance == Money.of("29.29", "CNY")
+    assert opened(vendor).check().identity == "282383"
+    answer = vendor.answer
+    vendor.answer = lambda request: httpx.Response(404) if "wallet" in request.url.path else answer(request)
+    assert opened(vendor).check().balance is None
