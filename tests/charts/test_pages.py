@@ -14,7 +14,7 @@ from fleet.models import Gpu, Server
 from monitoring.store.tables import GPU, HOST
 from panel.core.clock import now
 from tests.charts.fleet_data import WORK, gpu_of, history, latest, machine, working
-from tests.fleet.factories import GIB, card_uuid, xid
+from tests.fleet.factories import GIB, card_uuid, joined, xid
 from tests.frontend.html import Page
 
 pytestmark = pytest.mark.django_db
@@ -124,6 +124,20 @@ def test_the_overview_says_what_needs_somebody_with_one_action(viewer):
     page = viewer.get("/").content.decode()
     assert f"7 of 8 GPUs. Gone: #3 {card_uuid(3)[4:12]}." in page
     assert reverse("server", args=[made.agent.server_id]) in page
+
+
+def test_a_list_of_cards_without_any_says_whether_servers_are_there(viewer):
+    assert "No server has joined yet" in text_of(viewer.get("/fleet/?tab=gpus"))
+    machine(cards=0)
+    assert "No GPU has been found yet" in text_of(viewer.get("/fleet/?tab=gpus"))
+
+
+def test_machines_that_are_joining_are_said_to_and_nothing_is_claimed_of_them(viewer):
+    joined("rack-1")
+    text = text_of(viewer.get("/"))
+    assert "1 is joining" in text
+    assert "every card answers" not in text
+    assert "no GPU" not in text
 
 
 # --- server -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ from django.db import connections
 from fleet.agent import wire
 from fleet.models import Server
 from fleet.services.joining import server_join
-from monitoring.live.kinds import server_snapshot
+from monitoring.live.kinds import fleet_snapshot, server_snapshot
 from panel.core.clock import now
 from tests.accounts.people import PASSWORD
 from tests.charts.fleet_data import HOST_FACTS
@@ -310,6 +311,29 @@ def test_no_page_is_wider_than_a_phone_or_than_a_page_at_double_size(window):
     assert wide == {}
 
 
+def sayer(page):
+    """Answer the page's sockets; returns what sends a snapshot, once the page has asked for its topic."""
+    asked = {}
+
+    def answer(socket):
+        def heard(text):
+            asked.update(dict.fromkeys(json.loads(text)["topics"], socket))
+
+        socket.on_message(heard)
+
+    def say(topic, data):
+        deadline = time.monotonic() + 20
+        while topic not in asked:
+            assert time.monotonic() < deadline, f"the page never asked for {topic}"
+            page.wait_for_timeout(50)  # Playwright hears of sockets while it waits
+        asked[topic].send(
+            json.dumps({"type": "snapshot", "topic": topic, "seq": 1, "at": now().isoformat(), "data": data})
+        )
+
+    page.route_web_socket("**/ws/live/", answer)
+    return say
+
+
 def newcomer():
     """A machine that has joined and told nothing of itself but its driver."""
     agent, _token = joined("newcomer")
@@ -322,8 +346,7 @@ def test_cards_and_memory_that_come_after_the_page_get_their_cards_and_charts_wi
     made = outside(newcomer)
     server = made.agent.server_id
     page = window()
-    sockets = []
-    page.route_web_socket("**/ws/live/", lambda socket: sockets.append(socket))  # noqa: PLW0108 - Playwright marks it
+    say = sayer(page)
     page.goto(f"/servers/{server}/")
     expect(page.locator("#server-status")).to_contain_text("No GPU here")
     expect(page.locator("[data-chart]")).to_have_count(2)
@@ -331,8 +354,7 @@ def test_cards_and_memory_that_come_after_the_page_get_their_cards_and_charts_wi
     page.evaluate("window.isSamePage = true")
 
     outside(made.send, host=HOST_FACTS)
-    frame = {"type": "snapshot", "topic": f"server.{server}", "seq": 1, "at": now().isoformat()}
-    sockets[-1].send(json.dumps(frame | {"data": outside(server_snapshot, server)}))
+    say(f"server.{server}", outside(server_snapshot, server))
     expect(page.locator(".gpu-card")).to_have_count(2)
     expect(page.locator("[data-chart]")).to_have_count(8)
     expect(page.locator("[data-legend]")).to_have_count(2)
@@ -342,3 +364,14 @@ def test_cards_and_memory_that_come_after_the_page_get_their_cards_and_charts_wi
     (shares,) = (chart["choices"][0] for chart in config["charts"] if chart["id"] == "host")
     assert [line["metric"] for line in shares["lines"]] == ["host.cpu_percent", "host.memory_used_bytes"]
     assert page.evaluate("window.isSamePage")
+
+
+@pytest.mark.parametrize(("path", "awaited"), [("/", ".heat-server"), ("/fleet/?tab=gpus", "tr[data-gpu]")])
+def test_a_page_with_nothing_to_show_fills_itself_when_something_comes(window, path, awaited):
+    page = window()
+    say = sayer(page)
+    page.goto(path)
+    expect(page.get_by_text("No server has joined yet")).to_be_visible()
+    outside(machine, "rack-1")
+    say("fleet", outside(fleet_snapshot, 0))
+    expect(page.locator(awaited).first).to_be_visible()

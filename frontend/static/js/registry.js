@@ -7,6 +7,7 @@
  * @type {Record<string, () => Promise<Behaviour>>}
  */
 export const registry = {
+  arrival: () => import("./modules/arrival.js"),
   charts: () => import("./modules/charts.js"),
   copy: () => import("./modules/copy.js"),
   dialog: () => import("./modules/dialog.js"),
