@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -13,81 +12,30 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.e2e.machine import SYSTEM_PYTHON, Machine, lacks_venv, package_cache, package_settings
 from tests.e2e.running import wait_until
 from tests.fleet.livepanel import LivePanel
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-SYSTEM_PYTHON = "/usr/bin/python3"
-CACHE = Path(tempfile.gettempdir()) / f"fleetdeck-pip-{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
 def panel():
-    CACHE.mkdir(exist_ok=True)
-    CACHE.chmod(0o777)
     with LivePanel() as panel:
         yield panel
-    shutil.rmtree(CACHE, ignore_errors=True)
 
 
-class User:
-    """An ordinary user with a home of their own; the one who runs the tests, or nobody when that is root."""
-
-    def __init__(self, **environment):
-        self.home = Path(tempfile.mkdtemp(prefix="fleetdeck-home-"))
-        self.home.chmod(0o755)
-        self.app = self.home / ".local/share/fleetdeck-agent"
-        self.state = self.home / ".local/state/fleetdeck-agent"
-        # one cache for all: a module's homes fetch the same packages
-        pip = {"PIP_CACHE_DIR": str(CACHE)} | {
-            name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))
-        }
-        path = "/usr/local/bin:/usr/bin:/bin"
-        self.environment = {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **pip, **environment}
-        self.account = {}
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self.home, nobody.pw_uid, nobody.pw_gid)
-            self.account = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-    def run(self, command, **environment):
-        return subprocess.run(
-            ["sh", "-c", command],
-            env={**self.environment, **environment}, cwd=self.home, capture_output=True, text=True, timeout=500, check=False,
-            stdin=subprocess.DEVNULL, **self.account,
-        )  # fmt: skip
-
-    def agents(self):
-        """Processes that run from this home."""
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            with contextlib.suppress(psutil.Error):
-                if any(str(self.home) in part for part in process.info["cmdline"] or []):
-                    found.append(process)
-        return found
-
-    def agent(self):
-        """The agent itself, without the loop around it."""
-        return next((one for one in self.agents() if "fleet.agent" in one.cmdline() and one.status() != "zombie"), None)
-
-
-@contextlib.contextmanager
-def user(**environment):
-    one = User(**environment)
-    try:
-        yield one
-    finally:
-        for process in one.agents():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        shutil.rmtree(one.home, ignore_errors=True)
+@pytest.fixture(scope="module")
+def cache():
+    with package_cache() as directory:
+        yield directory
 
 
 @pytest.fixture
-def somebody():
-    if subprocess.run([SYSTEM_PYTHON, "-c", "import venv, ensurepip"], check=False, capture_output=True).returncode:
-        pytest.skip(f"{SYSTEM_PYTHON} has no venv module here (apt-get install python3-venv)")
-    with user(FLEETDECK_PYTHON=SYSTEM_PYTHON) as one:
+def somebody(cache):
+    if reason := lacks_venv():
+        pytest.skip(reason)
+    with Machine(PIP_CACHE_DIR=cache) as one:
         yield one
 
 
@@ -182,7 +130,7 @@ def test_root_joins_with_the_oldest_python_and_neither_curl_nor_wget(panel, tmp_
     app = tmp_path / "agent"
     path = bare_path(tmp_path / "bin", without={"curl", "wget", "setsid"})
     environment = {"PATH": path, "HOME": str(tmp_path), "FLEETDECK_AGENT_DIR": str(app), "FLEETDECK_PYTHON": python}
-    environment |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    environment |= package_settings()
     run = {"env": environment, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 500}
     done = subprocess.run(["sh", "-c", make_token(panel, "oldest")["command"]], check=False, **run)
     try:
