@@ -20,3 +20,8 @@ def tried(call: Callable[[], Value]) -> tuple[Value | None, bool]:
         if error.reason != Reason.PERMISSION_MISSING:
             raise
         return None, False
+
+
+def may(call: Callable[[], object]) -> bool:
+    """Say whether the key may make a call. Any other failure is raised."""
+    return tried(call)[1]
