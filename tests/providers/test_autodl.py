@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from fleet.providers.autodl.adapter import PRIVATE, STATUS, AutoDl, start_command
+from fleet.providers.autodl.adapter import PRIVATE, AutoDl
 from fleet.providers.autodl.catalogue import SPECS
 from fleet.providers.autodl.client import PAGE_SIZE
+from fleet.providers.autodl.machines import STATUS, start_command
 from fleet.providers.base import Billing, MachineOrder, MachineStatus, Stock
 from fleet.providers.errors import (
     AccessRefused,
