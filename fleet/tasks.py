@@ -1,9 +1,15 @@
 """Jobs of the fleet that the clock starts."""
 
+import contextlib
+
 from celery import shared_task
 
+from fleet.providers.errors import ProviderError
+from fleet.services.driving import lease_step, leases_due
 from fleet.services.faults import sightings_clear
+from fleet.services.offers import offers_due, offers_fetch
 from fleet.services.silence import servers_watch
+from fleet.services.sync import account_sync, accounts_due
 from panel.core.clock import now
 
 
@@ -17,3 +23,34 @@ def servers_watch_task() -> None:
 def sightings_clear_task() -> None:
     """Delete what no report can repeat any more."""
     sightings_clear(now=now())
+
+
+@shared_task(name="fleet.tasks.leasing_tick", soft_time_limit=30, time_limit=60)
+def leasing_tick() -> None:
+    """Send a task for each account and lease whose turn it is, so that none waits for another's slow provider."""
+    at = now()
+    for account_id in accounts_due(at=at):
+        account_sync_task.apply_async((account_id,), expires=60)
+    for lease_id in leases_due(at=at):
+        lease_step_task.apply_async((lease_id,), expires=60)
+    for account_id in offers_due(at=at):
+        offers_fetch_task.apply_async((account_id,), expires=60)
+
+
+@shared_task(name="fleet.tasks.account_sync", soft_time_limit=170, time_limit=180)
+def account_sync_task(account_id: int) -> None:
+    """Compare one account with its provider."""
+    account_sync(account_id=account_id)
+
+
+@shared_task(name="fleet.tasks.lease_step", soft_time_limit=110, time_limit=120)
+def lease_step_task(lease_id: int) -> None:
+    """Do the next thing about one lease."""
+    lease_step(lease_id=lease_id)
+
+
+@shared_task(name="fleet.tasks.offers_fetch", soft_time_limit=170, time_limit=180)
+def offers_fetch_task(account_id: int) -> None:
+    """Fetch one account's offers; a failure is kept with the account by the next sync."""
+    with contextlib.suppress(ProviderError):
+        offers_fetch(account_id=account_id)

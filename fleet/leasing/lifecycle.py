@@ -99,8 +99,8 @@ def billed_mode(state: LeaseState, *, is_stop_saving: bool | None) -> BilledMode
 
 
 def terminate_again_after(attempts: int) -> timedelta:
-    """Return the pause before an end is asked for again: 5 s, doubling to 10 min, for ever."""
-    return timedelta(seconds=min(5 * 2 ** min(attempts, 10), 600))
+    """Return the pause before an end is asked for again: 5 s, doubling to 2 min, for ever."""
+    return timedelta(seconds=min(5 * 2 ** min(attempts, 10), 120))
 
 
 def ask_again_after(failures: int) -> timedelta:

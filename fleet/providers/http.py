@@ -41,6 +41,11 @@ class Answer:
     headers: httpx.Headers
     text: str
 
+    @property
+    def is_page(self) -> bool:
+        """Say whether this is a page for people, so not the provider's API but a proxy before it."""
+        return self.text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+
     def json(self) -> Any:
         """Return the body. Raises NotUnderstood when it is no JSON."""
         try:
@@ -103,7 +108,9 @@ def _retry_after(text: str) -> float | None:
 
 
 def sentence(text: str) -> str:
-    """Return a provider's words as they may be stored and shown: one line, short, without anything secret."""
+    """Return a provider's words as they may be stored and shown: one line, short, without anything secret, no page of HTML."""
+    if text.lstrip().startswith("<"):
+        return ""
     return redact_text(" ".join(text.split()))[:MAX_SENTENCE]
 
 
@@ -172,10 +179,13 @@ def raise_for_status(answer: Answer, message: str, *, is_write: bool, raw_code: 
     message: the provider's words. A client calls this after it has looked for codes that say more. A 5xx after a write
     may come after the deed: OutcomeUnknown.
     """
-    words = sentence(message) or f"HTTP {answer.status}"
     status = answer.status
     if status < 400:
         return
+    words = sentence(message) or f"HTTP {status}"
+    if answer.is_page and status != 429:
+        # Somebody in between speaks: its 403 is not the key's, and its 404 does not say that a machine is gone.
+        status = 502
     if status == 401:
         raise AccessRefused(words, raw_code=raw_code)
     if status == 403:

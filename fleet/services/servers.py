@@ -21,6 +21,7 @@ from panel.core.errors import Conflict, InvalidInput, NotFound
 
 __all__ = [
     "server_end",
+    "server_forget_ordered",
     "server_locked",
     "server_maintenance_set",
     "server_remove",
@@ -116,6 +117,14 @@ def server_remove(*, server_id: int, actor: Actor, reason: str = "") -> None:
         if server.state != ServerState.RETIRED:
             raise Conflict(_("Retire the server first: removing deletes its history."), code="not_retired")
         audit(actor=actor, action="server.remove", target=server, before={"name": server.name}, reason=reason)
+        server.delete()
+
+
+def server_forget_ordered(*, server_id: int) -> None:
+    """Delete a server that waited for a machine which never came to be, in the caller's transaction; others stay."""
+    server = Server.objects.select_for_update().filter(pk=server_id, state=ServerState.PENDING).first()
+    if server is not None:
+        audit(actor=Actor.system("orders"), action="server.remove", target=server, reason="its machine was not created")
         server.delete()
 
 

@@ -1,0 +1,52 @@
+"""What leases cost, read for many at once."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+from fleet.enums import BilledMode
+from fleet.leasing.costs import Cost, cost, rate
+from fleet.models import BilledInterval, Lease, LeasePrice
+from panel.core.money import Money, sums
+
+
+def month_start(at: datetime) -> datetime:
+    """Return the beginning of the month in which a time lies (UTC)."""
+    at = at.astimezone(UTC)
+    return datetime(at.year, at.month, 1, tzinfo=UTC)
+
+
+def _prices(lease_ids: Collection[int]) -> dict[int, list[LeasePrice]]:
+    prices: dict[int, list[LeasePrice]] = defaultdict(list)
+    for row in LeasePrice.objects.filter(lease__in=lease_ids):
+        prices[row.lease_id].append(row)
+    return prices
+
+
+def lease_costs(*, lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, Cost]:
+    """Return what each lease cost within [start, end): two queries however many."""
+    prices = _prices(lease_ids)
+    intervals: dict[int, list[BilledInterval]] = defaultdict(list)
+    rows = BilledInterval.objects.filter(lease__in=lease_ids, started_at__lt=end).exclude(ended_at__lte=start)
+    for row in rows:
+        intervals[row.lease_id].append(row)
+    return {pk: cost(intervals[pk], prices[pk], start=start, end=end) for pk in lease_ids}
+
+
+def lease_rates(*, leases: Sequence[Lease], at: datetime) -> dict[int, dict[str, Money] | None]:
+    """Return what an hour of each lease costs now, by currency; None when its price is not known, {} when it is over."""
+    prices = _prices([lease.pk for lease in leases])
+    running = BilledInterval.objects.filter(lease__in=leases, ended_at=None)
+    modes = dict(running.values_list("lease_id", "mode"))
+    return {
+        lease.pk: rate(prices[lease.pk], BilledMode(modes[lease.pk]), at=at) if lease.pk in modes else {}
+        for lease in leases
+    }
+
+
+def account_spent(*, account_id: int, at: datetime) -> dict[str, Money]:
+    """Return what an account's leases cost since the month began, by currency."""
+    start = month_start(at)
+    ids = list(Lease.objects.filter(account_id=account_id).exclude(ended_at__lte=start).values_list("pk", flat=True))
+    costs = lease_costs(lease_ids=ids, start=start, end=at)
+    return sums(money for each in costs.values() for money in each.totals.values())
