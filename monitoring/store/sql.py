@@ -1,5 +1,6 @@
 """Queries whose answers are arrays, read into numpy without a Python object for each value."""
 
+import weakref
 from typing import Any, Final
 
 import numpy as np
@@ -43,7 +44,19 @@ class _Times(_ArrayLoader):
         return super().load(data) // 1000 + EPOCH_2000_MS
 
 
+PREPARE_AFTER: Final = (
+    2  # of the same query on a connection; planning one over all partitions costs more than running it
+)
+_ready: Final["weakref.WeakSet[psycopg.Connection[Any]]"] = weakref.WeakSet()
 _LOADERS: Final = ((1021, _Singles), (1007, _Integers), (1185, _Times))
+
+
+def _make_ready(raw: "psycopg.Connection[Any]") -> None:
+    """Set one connection up for `fetch_row`. Django's own cursors neither prepare nor read binary answers: nothing changes."""
+    for oid, loader in _LOADERS:
+        raw.adapters.register_loader(oid, loader)
+    raw.prepare_threshold = PREPARE_AFTER
+    _ready.add(raw)
 
 
 def fetch_row(query: str, parameters: dict[str, Any]) -> tuple[Any, ...]:
@@ -52,12 +65,12 @@ def fetch_row(query: str, parameters: dict[str, Any]) -> tuple[Any, ...]:
     The arrays must be without nulls. Runs on Django's connection, so it takes part in its transactions and query counts.
     """
     connection.ensure_connection()
+    if connection.connection not in _ready:
+        _make_ready(connection.connection)
     cursor = psycopg.Cursor(
         connection.connection
     )  # Django's own binds parameters itself, which excludes binary answers
     cursor.format = pq.Format.BINARY
-    for oid, loader in _LOADERS:
-        cursor.adapters.register_loader(oid, loader)
     wrap = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     with wrap(cursor) as wrapper:  # type: ignore[arg-type]  # the stubs know only cursors made by Django
         wrapper.execute(query, parameters)
