@@ -8,9 +8,13 @@ import time
 
 
 class Counter:
-    """Frames received by all sockets, and an event when a round is complete."""
+    """Frames received by all sockets, and an event when a round is complete.
+
+    smallest: shorter frames (heartbeats, once the snapshots have come) do not count.
+    """
 
     def __init__(self):
+        self.smallest = 0
         self.received = 0
         self.wanted = 0
         self.complete = asyncio.Event()
@@ -21,8 +25,10 @@ class Counter:
         self.received, self.wanted, self.times = 0, count, []
         self.complete.clear()
 
-    def frame(self):
+    def frame(self, length):
         """Count one frame, with the time it came."""
+        if length < self.smallest:
+            return
         self.received += 1
         self.times.append(time.perf_counter())
         if self.received == self.wanted:
@@ -87,7 +93,7 @@ class Browser(asyncio.Protocol):
                 break
             at += head + length
             if opcode == 1:
-                self.counter.frame()
+                self.counter.frame(length)
         self.buffer = data[at:]
 
 

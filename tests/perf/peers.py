@@ -21,9 +21,9 @@ MISSING = "{} is not installed (Debian package {}): not measured"
 class Victoria:
     """One VictoriaMetrics with an empty directory."""
 
-    def __init__(self, url, data):
-        self.url = url
-        self.data = data
+    def __init__(self, process, port, data):
+        url = f"http://127.0.0.1:{port}"
+        self.process, self.port, self.data = process, port, data
         self.client = httpx.Client(base_url=url, timeout=120)
 
     def fill(self, name, labels, at_ms, values):
@@ -71,7 +71,7 @@ def victoria():
         ]
         command += ["-search.latencyOffset=0s", "-search.disableCache", "-loggerLevel=ERROR"]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        peer = Victoria(f"http://127.0.0.1:{port}", Path(directory))
+        peer = Victoria(process, port, Path(directory))
         try:
             wait_for(peer.client, process)
             yield peer
