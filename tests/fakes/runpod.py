@@ -68,10 +68,8 @@ class FakeRunPod(FakeVendor):
 
     def answer(self, request):
         path = request.url.path
-        if path == "/v2/account/ssh-keys":
-            return httpx.Response(200, json={"keys": []})
         if path == "/v2/catalog/gpus":
-            return httpx.Response(200, json={"gpus": [CATALOG_4090, CATALOG_NO_PRICE]})
+            return httpx.Response(200, json={"gpus": [catalogue_4090(request.url.params), CATALOG_NO_PRICE]})
         if path == "/v2/billing/pods":
             return httpx.Response(200, text=BILLING)
         if path == "/v2/pods":
@@ -150,6 +148,13 @@ def problem(status, title, detail):
     return httpx.Response(status, text=body, headers={"Content-Type": "application/problem+json"})
 
 
+def catalogue_4090(params):
+    """Return a type whose stock depends on the cloud and the count that are asked for; both have defaults."""
+    cloud, count = params.get("cloud", "SECURE"), int(params.get("count", "1"))
+    stock = {("SECURE", 1): "HIGH", ("SECURE", 2): "MEDIUM", ("SECURE", 4): "LOW", ("COMMUNITY", 1): "LOW"}
+    return {**CATALOG_4090, "availability": stock.get((cloud, count), "NONE")}
+
+
 CATALOG_4090 = {
     "id": GPU,
     "name": "RTX 4090",
@@ -160,7 +165,6 @@ CATALOG_4090 = {
     "community": True,
     "price": {"secure": 0.44, "community": 0.31, "serverless": 1.1},
     "maxCount": {"secure": 8, "community": 4},
-    "availability": "HIGH",
     "dataCenters": [],
 }
 CATALOG_NO_PRICE = {

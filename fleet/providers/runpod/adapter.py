@@ -25,11 +25,12 @@ from fleet.providers.base import (
     StopEffect,
     status_of,
 )
-from fleet.providers.errors import AccessRefused, NotThere, NotUnderstood, OutcomeUnknown
+from fleet.providers.errors import NotThere, NotUnderstood, OutcomeUnknown, Refused
 from fleet.providers.gpu_models import gpu_model
+from fleet.providers.order_values import whole_text
+from fleet.providers.permissions import tried
 from fleet.providers.reading import money, text, time, whole
 from fleet.providers.runpod.client import RunPodClient
-from fleet.reasons import Reason
 
 _S = MachineStatus
 STATUS: Final[Mapping[str, MachineStatus]] = {
@@ -42,6 +43,7 @@ STATUS: Final[Mapping[str, MachineStatus]] = {
 }
 STOCK: Final = {"NONE": Stock.NONE, "LOW": Stock.LOW, "MEDIUM": Stock.MEDIUM, "HIGH": Stock.HIGH}
 CLOUDS: Final = {"SECURE": "secure", "COMMUNITY": "community"}
+COUNTS: Final = (1, 2, 4, 8)
 DEFAULT_IMAGE: Final = "runpod/pytorch:2.8.0-py3.11-cuda12.8.1-cudnn-devel-ubuntu22.04"
 # The script comes as a variable, because a pod has no user data; what the image would start follows it.
 START: Final = (
@@ -76,12 +78,11 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
     def check(self) -> AccountCheck:
         """See Provider. Reading pods and billing are tried; writing cannot be without doing it."""
         client = self._client()
-        client.ssh_keys()
         now = datetime.now().astimezone()
         return AccountCheck(
             permissions={
-                "list": _may(client.pods),
-                "billing": _may(lambda: client.pod_billing(now, now)),
+                "list": tried(client.pods)[1],
+                "billing": tried(lambda: client.pod_billing(now, now))[1],
                 "order": None,
             }
         )
@@ -99,8 +100,18 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
         return None if found.status == _S.GONE else found
 
     def offers(self) -> list[OfferFound]:
-        """See HasOffers: one for each type, cloud, and power-of-two count up to the largest machine."""
-        return [offer for gpu in self._client().gpus() for cloud in CLOUDS for offer in _offers(gpu, cloud)]
+        """See HasOffers: one for each type, cloud, and power-of-two count up to the largest machine.
+
+        How many are free is told for one cloud and one count at a time.
+        """
+        client = self._client()
+        return [
+            offer
+            for cloud in CLOUDS
+            for count in COUNTS
+            for gpu in client.gpus(cloud=cloud, count=count)
+            if (offer := _offer(gpu, cloud, count)) is not None
+        ]
 
     def create(self, order: MachineOrder) -> str:
         """See CanOrder. There is no key against doing it twice: the name is searched for after a lost answer."""
@@ -109,7 +120,7 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
             "cloud": order.details["cloud"],
             "gpu": {"id": order.details["gpu_id"], "count": order.gpu_count},
             "image": order.options["image"],
-            "disk": int(order.options["disk_gb"]),
+            "disk": int(whole_text(order.options["disk_gb"])),
             "ports": ["22/tcp", "8000/http"],
             "startSsh": True,
             "env": {"FLEETDECK_STARTUP": base64.b64encode(order.startup_script.encode()).decode()},
@@ -117,12 +128,14 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
         }
         if order.region:
             body["dataCenterIds"] = [order.region]
-        if int(order.options["volume_gb"]):
-            body["mounts"] = {"persistent": {"size": int(order.options["volume_gb"]), "path": "/workspace"}}
+        if volume_gb := int(whole_text(order.options["volume_gb"])):
+            body["mounts"] = {"persistent": {"size": volume_gb, "path": "/workspace"}}
         try:
             return str(self._client().create_pod(body)["id"])
         except NotUnderstood as error:
             raise OutcomeUnknown(error.message) from error
+        except NotThere as error:  # something that the order names; nothing was created
+            raise Refused(error.message, raw_code=error.raw_code) from error
 
     def terminate(self, external_id: str) -> None:
         """See CanOrder: the pod and its volume."""
@@ -167,17 +180,6 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
         ]
 
 
-def _may(call: Any) -> bool:
-    """Say whether the key may make a call. Any other failure is raised."""
-    try:
-        call()
-    except AccessRefused as error:
-        if error.reason != Reason.PERMISSION_MISSING:
-            raise
-        return False
-    return True
-
-
 def _machine(pod: Mapping[str, Any]) -> Machine:
     gpu = pod.get("gpu") or {}
     raw_gpu = text(gpu, "id")
@@ -207,26 +209,21 @@ def _machine(pod: Mapping[str, Any]) -> Machine:
     )
 
 
-def _offers(gpu: Mapping[str, Any], cloud: str) -> list[OfferFound]:
-    """Return the offers of one type in one cloud; none where the cloud does not have it."""
+def _offer(gpu: Mapping[str, Any], cloud: str, count: int) -> OfferFound | None:
+    """Return the offer of one type in one cloud; None where the cloud has no machine with that many."""
     key = CLOUDS[cloud]
+    if not gpu.get(key) or count > (whole((gpu.get("maxCount") or {}).get(key)) or 0):
+        return None
     price = money((gpu.get("price") or {}).get(key), RunPod.currency)
-    most = whole((gpu.get("maxCount") or {}).get(key)) or 0
-    if not gpu.get(key) or not most:
-        return []
     memory_gb = whole(gpu.get("memory"))
     model = gpu_model(text(gpu, "id"), memory_gb) or gpu_model(text(gpu, "name"), memory_gb)
-    counts = [count for count in (1, 2, 4, 8) if count <= most]
-    return [
-        OfferFound(
-            key=f"{text(gpu, 'id')}/{cloud}/{count}",
-            gpu_model=model.name if model else "",
-            raw_gpu=text(gpu, "id"),
-            gpu_count=count,
-            gpu_memory_bytes=memory_gb * 1024**3 if memory_gb else None,
-            price_per_hour=price * count if price is not None and price.amount else None,
-            stock=STOCK.get(text(gpu, "availability"), Stock.UNKNOWN),
-            details={"gpu_id": text(gpu, "id"), "cloud": cloud},
-        )
-        for count in counts
-    ]
+    return OfferFound(
+        key=f"{text(gpu, 'id')}/{cloud}/{count}",
+        gpu_model=model.name if model else "",
+        raw_gpu=text(gpu, "id"),
+        gpu_count=count,
+        gpu_memory_bytes=memory_gb * 1024**3 if memory_gb else None,
+        price_per_hour=price * count if price is not None and price.amount else None,
+        stock=STOCK.get(text(gpu, "availability"), Stock.UNKNOWN),
+        details={"gpu_id": text(gpu, "id"), "cloud": cloud},
+    )

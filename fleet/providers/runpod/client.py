@@ -62,13 +62,10 @@ class RunPodClient:
         """Terminate a pod. Raises NotThere."""
         self._write("DELETE", f"/pods/{quote(pod_id, safe='')}", None)
 
-    def ssh_keys(self) -> Any:
-        """Return the account's SSH keys: the cheapest call that needs a valid key."""
-        return self._get("/account/ssh-keys")
-
-    def gpus(self) -> list[dict[str, Any]]:
-        """Return the catalogue of GPU types with what is free for pods."""
-        return _list(self._get("/catalog/gpus", include="AVAILABILITY", product="POD"), "gpus")
+    def gpus(self, *, cloud: str, count: int) -> list[dict[str, Any]]:
+        """Return the catalogue of GPU types with how many pods of that many GPUs one of the clouds has free."""
+        query = {"include": "AVAILABILITY", "product": "POD", "cloud": cloud, "count": str(count)}
+        return _list(self._get("/catalog/gpus", **query), "gpus")
 
     def pod_billing(self, start: datetime, end: datetime) -> list[dict[str, Any]]:
         """Return daily records of what pods cost."""
@@ -94,7 +91,7 @@ def _check(answer: Answer, *, is_write: bool) -> None:
     words = answer.text[:200]
     if isinstance(problem, dict):
         words = str(problem.get("detail") or problem.get("title") or words)
-    if answer.status == 400:
+    if answer.status == 400 and not answer.is_page:
         reason = reason_of(words, _REASONS, Reason.REQUEST_REFUSED)
         raise Refused(sentence(words), reason=reason, raw_code="400")
     raise_for_status(answer, words, is_write=is_write, raw_code=str(answer.status))
