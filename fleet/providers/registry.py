@@ -6,6 +6,7 @@ from typing import Final
 import httpx
 from django.utils.translation import gettext as _
 
+from fleet.providers.aliyun.adapter import Aliyun
 from fleet.providers.autodl.adapter import AutoDl
 from fleet.providers.base import Provider
 from fleet.providers.lambda_cloud.adapter import Lambda
@@ -19,6 +20,7 @@ PROVIDERS: Final[Mapping[str, type[Provider]]] = {
         Static,
         RunPod,
         Lambda,
+        Aliyun,
         AutoDl,
     )
 }

@@ -1,5 +1,6 @@
 """The fake servers of all vendors whose adapters speak HTTP."""
 
+from tests.fakes.aliyun import FakeAliyun
 from tests.fakes.autodl import FakeAutoDl
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
@@ -7,5 +8,6 @@ from tests.fakes.runpod import FakeRunPod
 VENDORS = (
     FakeRunPod,
     FakeLambda,
+    FakeAliyun,
     FakeAutoDl,
 )

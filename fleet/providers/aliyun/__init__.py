@@ -1,0 +1,1 @@
+"""Alibaba Cloud: ECS instances, and the account behind them."""

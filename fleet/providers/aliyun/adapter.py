@@ -1,0 +1,222 @@
+"""Alibaba Cloud ECS as a provider: several regions, pay-as-you-go, spot and subscription."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from fleet.providers.aliyun.account import AliyunAccount
+from fleet.providers.aliyun.bills import charge_of, days_of
+from fleet.providers.aliyun.client import EcsClient
+from fleet.providers.aliyun.machines import machine_of
+from fleet.providers.aliyun.offers import offers_of
+from fleet.providers.aliyun.orders import order_params
+from fleet.providers.aliyun.rpc import AliyunRpc
+from fleet.providers.base import (
+    PREPAID,
+    AccountCheck,
+    Billing,
+    CanOrder,
+    CanReboot,
+    CanStop,
+    Charge,
+    Field,
+    HasBilling,
+    HasSpot,
+    Machine,
+    MachineOrder,
+    OfferFound,
+    Provider,
+    StopEffect,
+    order_options,
+)
+from fleet.providers.errors import NotThere
+from fleet.providers.permissions import tried
+from fleet.providers.reading import text
+from fleet.providers.regions import global_id, local_id, region_list
+
+DISKS: Final[Mapping[str, str | Promise]] = {
+    "cloud_essd": "ESSD",
+    "cloud_auto": "ESSD AutoPL",
+    "cloud_efficiency": _("Ultra disk"),
+}
+
+
+class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSpot, HasBilling):
+    """ECS instances of one Alibaba Cloud account in the regions that it names."""
+
+    kind: ClassVar[str] = "aliyun"
+    label = _("Alibaba Cloud ECS")
+    currency: ClassVar[str] = "CNY"
+    docs_url = "https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-overview"
+    has_client_token: ClassVar[bool] = True
+    preemption_notice = timedelta(minutes=5)
+    credential_fields = (
+        Field(
+            name="access_key_id",
+            label=_("AccessKey ID"),
+            help=_("RAM console → Users → the user → AccessKey pairs. Use a RAM user, not the account itself."),
+        ),
+        Field(
+            name="access_key_secret",
+            label=_("AccessKey secret"),
+            is_secret=True,
+            help=_("The user needs AliyunECSFullAccess; AliyunBSSReadOnlyAccess besides for the balance and bills."),
+        ),
+    )
+    option_fields = (
+        Field(
+            name="regions",
+            label=_("Regions"),
+            default="cn-hangzhou",
+            help=_("Ids of all regions in use, separated by commas; machines elsewhere are not seen."),
+        ),
+        Field(
+            name="instance_types",
+            label=_("Instance types on offer"),
+            is_required=False,
+            help=_("How wanted types begin, separated by commas, such as ecs.gn7i; all GPU types when empty."),
+        ),
+        Field(
+            name="site",
+            label=_("Site"),
+            default="china",
+            choices={"china": _("China (aliyun.com)"), "international": _("International (alibabacloud.com)")},
+        ),
+    )
+    order_fields = (
+        Field(name="image", label=_("Image ID"), help=_("One with the NVIDIA driver; it differs by region.")),
+        Field(name="security_group", label=_("Security group ID")),
+        Field(name="vswitch", label=_("vSwitch ID"), help=_("It must lie in the zone of the offer.")),
+        Field(name="key_pair", label=_("Key pair for SSH"), is_required=False),
+        Field(name="disk_kind", label=_("System disk"), default="cloud_essd", choices=DISKS),
+        Field(name="disk_gb", label=_("System disk in GB"), default="100", max_length=5),
+        Field(
+            name="bandwidth_mbps",
+            label=_("Public bandwidth in Mbit/s"),
+            default="20",
+            max_length=4,
+            help=_("Paid by traffic. With 0 there is no public address, and the way out must come from the network."),
+        ),
+        Field(name="auto_renew", label=_("Renew by itself"), default="no", choices={"no": _("No"), "yes": _("Yes")}),
+    )
+
+    def _rpc(self) -> AliyunRpc:
+        return AliyunRpc(
+            self.credentials["access_key_id"],
+            self.credentials["access_key_secret"],
+            account=self.account,
+            transport=self.transport,
+        )
+
+    def _client(self) -> EcsClient:
+        return EcsClient(self._rpc())
+
+    def _regions(self) -> list[str]:
+        return list(region_list(self.options["regions"]))
+
+    def check(self) -> AccountCheck:
+        """See Provider. Listing and ordering are tried by dry runs, which change nothing."""
+        rpc, regions = self._rpc(), self._regions()
+        client, account = EcsClient(rpc), AliyunAccount(rpc, self.options["site"])
+        identity = account.identity()
+        may_list = [client.may(region, "DescribeInstances", {"RegionId": region}) for region in regions]
+        balance, may_bill = tried(account.balance)
+        return AccountCheck(
+            identity=identity,
+            permissions={
+                "list": all(each is not False for each in may_list),
+                "order": client.may(regions[0], "RunInstances", {"RegionId": regions[0]}),
+                "billing": may_bill,
+            },
+            balance=balance,
+        )
+
+    def machines(self) -> list[Machine]:
+        """See Provider: of all regions, or none."""
+        client = self._client()
+        return [machine_of(each, region) for region in self._regions() for each in client.instances(region)]
+
+    def machine(self, external_id: str) -> Machine | None:
+        """See Provider. The id names the region, so a region that was taken off the list is still asked."""
+        region, instance_id = local_id(external_id)
+        found = self._client().instance(region, instance_id)
+        return None if found is None else machine_of(found, region)
+
+    def named(self, name: str) -> list[Machine]:
+        """See Provider; the API filters, where an asterisk would be a wildcard."""
+        client = self._client()
+        found = [
+            machine_of(each, region)
+            for region in self._regions()
+            for each in client.instances(region, InstanceName=name)
+        ]
+        return [machine for machine in found if machine.name == name]
+
+    def offers(self) -> list[OfferFound]:
+        """See HasOffers: one for each zone, type and way of paying."""
+        client = self._client()
+        beginnings = [each for each in self.options["instance_types"].replace(",", " ").split() if each]
+        return [offer for region in self._regions() for offer in offers_of(client, region, beginnings)]
+
+    def create(self, order: MachineOrder) -> str:
+        """See CanOrder. The name is the client token too, so that the same order is never met twice."""
+        region = str(order.details["region"])
+        return global_id(region, self._client().run(region, order_params(order, order_options(self, order))))
+
+    def terminate(self, external_id: str) -> None:
+        """See CanOrder: the instance and its system disk. A subscription that still runs is refused by the provider."""
+        region, instance_id = local_id(external_id)
+        try:
+            self._client().delete(region, instance_id)
+        except NotThere:
+            return
+
+    def start(self, external_id: str) -> None:
+        """See CanStop. The hardware of a stopped instance is given up, so this may be refused for want of stock."""
+        self._client().start(*local_id(external_id))
+
+    def stop(self, external_id: str) -> None:
+        """See CanStop. The mode is always sent, because what the account has as default is not known here."""
+        region, instance_id = local_id(external_id)
+        client = self._client()
+        found = client.instance(region, instance_id)
+        if found is None:
+            raise NotThere(f"There is no instance {instance_id} in {region}.")
+        is_prepaid = text(found, "InstanceChargeType") == "PrePaid"
+        client.stop(region, instance_id, "KeepCharging" if is_prepaid else "StopCharging")
+
+    def reboot(self, external_id: str) -> None:
+        """See CanReboot."""
+        self._client().reboot(*local_id(external_id))
+
+    def stop_effect(self, billing: Billing) -> StopEffect:
+        """See Provider."""
+        if billing in PREPAID:
+            return StopEffect(
+                saves_compute=False,
+                keeps_billing=("everything",),
+                note=_("A subscription is paid until its end; stopping saves nothing."),
+            )
+        return StopEffect(
+            saves_compute=True,
+            keeps_billing=("disk",),
+            note=_(
+                "Disks and elastic addresses go on costing. A public address that is not elastic is lost, and starting "
+                "again may fail for want of stock. Types with local disks (such as gn5) go on costing in full."
+            ),
+        )
+
+    def charges(self, *, start: datetime, end: datetime) -> list[Charge]:
+        """See HasBilling: days of UTC+8 that begin in [start, end); what was ended carries its bare id."""
+        account = AliyunAccount(self._rpc(), self.options["site"])
+        days = days_of(start, end)
+        known = {local_id(each.external_id)[1]: each.external_id for each in self.machines()} if days else {}
+        return [
+            charge
+            for day in days
+            for item in account.bills(day)
+            if (charge := charge_of(item, day, known, self.currency)) is not None
+        ]
