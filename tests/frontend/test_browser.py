@@ -374,4 +374,4 @@ def test_a_page_with_nothing_to_show_fills_itself_when_something_comes(window, p
     expect(page.get_by_text("No server has joined yet")).to_be_visible()
     outside(machine, "rack-1")
     say("fleet", outside(fleet_snapshot, 0))
-    expect(page.locator(awaited).first).to_be_visible()
+    expect(page.locator(awaited).first).to_be_visible(timeout=30_000)
