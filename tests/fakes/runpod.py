@@ -135,7 +135,7 @@ class FakeRunPod(FakeVendor):
             "template": None,
             "cost": 0.0 if status == "EXITED" else 0.44 * machine.gpu_count,
             "locked": False,
-            "globalNetworking": False,
+            "globalNetworking": {"enabled": False},
             "runtime": {"uptime": 60, "gpus": [], "ports": []} if running else None,
             "createdAt": machine.created_at.isoformat(),
             "startedAt": machine.created_at.isoformat() if running else None,

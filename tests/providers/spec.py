@@ -62,6 +62,10 @@ class Absent:
         """Return no problem: nothing is known."""
         return []
 
+    def part_problems(self, name, value):
+        """Return no problem: nothing is known."""
+        return []
+
 
 class OpenApi:
     """One specification. `problems` says what is wrong with a request, in words; an empty list when nothing is."""
@@ -104,6 +108,11 @@ class OpenApi:
             *self._body_problems(path, method, operation, request),
         ]
         return [f"{request.method} {below}: {problem}" for problem in found]
+
+    def part_problems(self, name, value):
+        """Return what a part of the specification (by its name) does not allow in a value: for what a fake shows."""
+        validator = Draft202012Validator({"$ref": f"{ROOT}#/components/schemas/{name}"}, registry=self.registry)
+        return [f"{name} at {error.json_path}: {error.message[:300]}" for error in validator.iter_errors(value)]
 
     def _item(self, path):
         return {key: value for key, value in self.document["paths"][path].items() if key in METHODS | {"parameters"}}

@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 
+import httpx
 import pytest
 
 from fleet.providers.base import Billing, MachineStatus, Stock, abilities
@@ -13,7 +14,7 @@ from fleet.reasons import Reason
 from panel.core.money import Money
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.providers.opening import NAME, SCRIPT, answering, bodies, opened, order_for
-from tests.providers.spec import needed
+from tests.providers.spec import needed, openapi
 
 KEY = FakeLambda.credentials
 
@@ -34,6 +35,19 @@ def specified():
 
 def test_every_state_that_the_specification_names_has_a_meaning():
     assert set(STATUS) == set(specified()["InstanceStatus"]["enum"])
+
+
+def test_the_fake_shows_instances_and_types_as_specified(vendor):
+    specification = needed_openapi()
+    shown = [vendor.instance(vendor.add("box", status=status)) for status in ("provisioning", "running", "terminating")]
+    assert [problem for one in shown for problem in specification.part_problems("Instance", one)] == []
+    types = vendor.answer(httpx.Request("GET", "https://cloud.lambda.ai/api/v1/instance-types")).json()["data"]
+    assert specification.part_problems("InstanceTypes", types) == []
+
+
+def needed_openapi():
+    needed("lambda/openapi-1.10.0.json")
+    return openapi("lambda/openapi-1.10.0.json")
 
 
 def test_every_error_code_of_launching_and_ending_has_a_meaning():
