@@ -61,7 +61,7 @@ MIDDLEWARE = [
     "panel.health.middleware.health_middleware",
     "panel.health.requests.counting_middleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "panel.core.static.StaticFilesMiddleware",
     "panel.core.middleware.NoStoreMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
