@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from fleet.providers.aliyun.adapter import Aliyun
 from fleet.providers.autodl.adapter import AutoDl
 from fleet.providers.base import Provider
+from fleet.providers.compshare.adapter import Compshare
 from fleet.providers.lambda_cloud.adapter import Lambda
 from fleet.providers.runpod.adapter import RunPod
 from fleet.providers.static.adapter import Static
@@ -22,6 +23,7 @@ PROVIDERS: Final[Mapping[str, type[Provider]]] = {
         Lambda,
         Aliyun,
         AutoDl,
+        Compshare,
     )
 }
 

@@ -2,6 +2,7 @@
 
 from tests.fakes.aliyun import FakeAliyun
 from tests.fakes.autodl import FakeAutoDl
+from tests.fakes.compshare import FakeCompshare
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
 
@@ -10,4 +11,5 @@ VENDORS = (
     FakeLambda,
     FakeAliyun,
     FakeAutoDl,
+    FakeCompshare,
 )
