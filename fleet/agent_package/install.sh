@@ -233,6 +233,7 @@ User=$NAME
 Group=$NAME
 StateDirectory=$NAME
 StateDirectoryMode=0700
+UMask=0077
 SupplementaryGroups=$(service_groups)
 AmbientCapabilities=CAP_SYSLOG
 CapabilityBoundingSet=CAP_SYSLOG
