@@ -89,6 +89,17 @@ def read_address() -> Address:
     return Address(host, port, f"http://{reachable}:{port}", settings.PUBLIC_URL)
 
 
+def require_compiler() -> None:
+    """Raise UpError when the simulated fleet could not be built here: better now than after everything else runs."""
+    from fleet.simulation.nvml import SimulationError
+    from fleet.simulation.nvml.build import find_compiler
+
+    try:
+        find_compiler()
+    except SimulationError as error:
+        raise UpError(str(error)) from error
+
+
 async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, address: Address) -> None:
     """Start everything in order, each step when the one before answers, and say so."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "DJANGO_SETTINGS_MODULE": "panel.settings"}
@@ -174,6 +185,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     os.chdir(BASE_DIR)
     try:
+        if options.servers is not None:
+            require_compiler()
         data_dir = datadir.locate(is_demo=options.servers is not None)
         datadir.prepare(data_dir)
         with datadir.locked(data_dir):

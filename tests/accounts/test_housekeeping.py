@@ -4,12 +4,15 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.core.cache import cache
 
-from panel.accounts.models import ApiToken, AuditEntry, LoginSession
+from panel.accounts.models import ApiToken, AuditEntry, LoginSession, TwoFactor
+from panel.accounts.services.challenges import challenge_keep, challenge_take
 from panel.accounts.services.housekeeping import accounts_clean
 from panel.core.clock import now
+from panel.core.valkey import valkey
 from panel.schedule import BEAT_SCHEDULE
-from tests.accounts.people import person, session_client, token_of
+from tests.accounts.people import PASSWORD, person, session_client, token_of
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +38,29 @@ def test_tokens_go_ninety_days_after_their_end():
     accounts_clean()
     assert ApiToken.objects.count() == 2
     assert not AuditEntry.objects.exists()
+
+
+def test_challenges_of_passkeys_go_by_themselves_whether_used_or_not():
+    cache.clear()
+    challenge_keep(purpose="log-in", whose="a session", challenge=b"left")
+    challenge_keep(purpose="register", whose="7", challenge=b"used")
+    keys = list(valkey().scan_iter("*passkey-challenge*"))
+    assert len(keys) == 2
+    assert all(0 < valkey().ttl(key) <= 300 for key in keys)
+    assert challenge_take(purpose="register", whose="7") == b"used"
+    assert challenge_take(purpose="register", whose="7") is None
+    assert challenge_take(purpose="register", whose="a session") is None
+    assert len(list(valkey().scan_iter("*passkey-challenge*"))) == 1
+
+
+def test_a_log_in_that_stopped_at_the_second_step_leaves_a_session_that_goes(client):
+    vera = person("vera")
+    TwoFactor.objects.create(user=vera, secret="x", created_at=now(), confirmed_at=now())
+    client.post("/login/", {"username": "vera", "password": PASSWORD})
+    assert Session.objects.count() == 1
+    Session.objects.update(expire_date=now() - timedelta(seconds=1))
+    accounts_clean()
+    assert not Session.objects.exists()
 
 
 def test_beat_asks_for_it():

@@ -199,3 +199,22 @@ def test_a_program_that_another_user_cannot_run_is_noticed(tmp_path):
     program.chmod(0o755)
     account.let_through(who, program)
     assert account.can_run(who, program)
+
+
+@pytest.mark.parametrize("has_gcc", [False, True])
+def test_a_demo_without_a_compiler_ends_before_anything_starts(tmp_path, monkeypatch, capsys, has_gcc):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    if has_gcc:
+        (tools / "gcc").write_text("#!/bin/sh\nexit 1\n")
+        (tools / "gcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("FLEETDECK_DATA_DIR", str(tmp_path / "data"))
+    assert command.main(["--demo"]) == 1
+    sentence = capsys.readouterr().err
+    assert "install gcc and libc6-dev" in sentence
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_machine_with_a_compiler_may_run_the_demo():
+    command.require_compiler()

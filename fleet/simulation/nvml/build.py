@@ -39,11 +39,22 @@ def build_library(directory: Path, *, legacy: bool = False) -> Path:
     return target
 
 
+def find_compiler() -> str:
+    """Return the path of a C compiler that has its headers. Raises SimulationError."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is not None:
+        command = [compiler, "-E", "-x", "c", "-"]
+        if subprocess.run(command, input=b"#include <pthread.h>\n", capture_output=True, check=False).returncode == 0:
+            return compiler
+    raise SimulationError(
+        "The simulated fleet needs a C compiler with its headers: install gcc and libc6-dev (Debian: apt install gcc"
+        " libc6-dev), and start again."
+    )
+
+
 def compile_c(sources: Iterable[Path], target: Path, *flags: str) -> None:
     """Compile and link C files into `target`, which is whole or not there. Raises SimulationError."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise SimulationError("The simulated fleet needs a C compiler: install gcc and libc6-dev.")
+    compiler = find_compiler()
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as aside:
         built = Path(aside) / target.name
