@@ -250,6 +250,25 @@ test("where sockets never open, snapshots are polled every 15 s until one opens"
   assert.equal(outside.polls.length, 2);
 });
 
+test("a panel that is away is reconnected to and not said to be polled", async () => {
+  const { outside, live } = opened();
+  outside.socket.says(snapshot(1));
+  outside.pollError = new TypeError("Failed to fetch");
+  for (let attempt = 0; attempt < 4; attempt += 1) {
+    outside.socket.onclose({ code: 1006 });
+    await outside.advance(2_500);
+  }
+  assert.ok(outside.polls.length > 0);
+  assert.deepEqual([live.state.name, live.state.polling], ["reconnecting", false]);
+  outside.pollError = undefined;
+  outside.frames = [snapshot(0)];
+  await outside.advance(15_000);
+  assert.deepEqual([live.state.name, live.state.polling], ["live", true]);
+  outside.socket.onopen();
+  outside.socket.says(snapshot(1));
+  assert.deepEqual([live.state.name, live.state.polling], ["live", false]);
+});
+
 test("a poll that meets the log-in page ends it", async () => {
   const outside = new Outside();
   const live = new LiveClient(outside);

@@ -52,6 +52,8 @@ export class LiveClient extends EventTarget {
     this.socket = null;
     this.connected = false;
     this.polling = false;
+    /** Whether the last poll was answered: while the panel is away, none is. */
+    this.isPollAnswered = false;
     this.attempt = 0;
     /** Connections in a row that never opened: sockets may be blocked on the way. */
     this.unopened = 0;
@@ -72,7 +74,7 @@ export class LiveClient extends EventTarget {
       ended: this.ended,
       paused: this.pauses.size > 0,
       connected: this.connected,
-      polling: this.polling,
+      polling: this.polling && this.isPollAnswered,
       attempt: this.attempt,
       lastAt: this.lastAt,
       since: this.since,
@@ -246,7 +248,7 @@ export class LiveClient extends EventTarget {
   }
 
   stopPolling() {
-    this.polling = false;
+    this.polling = this.isPollAnswered = false;
     if (this.pollTimer !== null) this.outside.clearTimer(this.pollTimer);
     this.pollTimer = null;
   }
@@ -258,9 +260,11 @@ export class LiveClient extends EventTarget {
     try {
       const frames = await this.outside.poll(this.wanted());
       if (!this.polling) return;
+      this.isPollAnswered = true;
       this.lastAt = this.outside.now();
       for (const frame of frames) this.deliver(frame);
     } catch (error) {
+      this.isPollAnswered = false;
       const reason = /** @type {any} */ (error)?.ended;
       if (reason) this.ended = reason;
     }

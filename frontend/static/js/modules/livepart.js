@@ -5,7 +5,7 @@
  */
 import { live } from "../live.js";
 import { Readings } from "../readings.js";
-import { number } from "../format.js";
+import { dateTime, number } from "../format.js";
 import { sumCards } from "../heat.js";
 
 const SETTLE_MS = 1_500;
@@ -27,6 +27,7 @@ export function mount(root) {
   const take = (frame) => {
     readings.take(frame.data.gpus ?? {}, frame.at);
     for (const entry of Object.values(frame.data.host ?? {})) showHost(root, entry);
+    showReport(root, frame.data);
     const power = root.querySelector("[data-agg='power']");
     if (power !== null) power.textContent = number(sumCards(readings.cards(root), readings.now()).power, "watts");
     const isOther = hasChanged(root, frame.data) || hasOtherProcesses(processes, frame.data.processes ?? {});
@@ -73,6 +74,16 @@ function showHost(root, entry) {
     if (target.textContent !== text) target.textContent = text;
   }
   root.querySelector("[data-host]")?.classList.remove("is-stale");
+}
+
+/** Readings are a report too, though the state behind them did not change. @param {HTMLElement} root @param {import("../live/protocol.js").LiveData} data */
+function showReport(root, data) {
+  const time = /** @type {HTMLTimeElement | null} */ (root.querySelector("[data-last-report] time"));
+  const entries = [...Object.values(data.gpus ?? {}), ...Object.values(data.host ?? {})];
+  const newest = Math.max(...entries.map((entry) => Date.parse(entry.at ?? "") || 0));
+  if (time === null || !(newest > Date.parse(time.dateTime))) return;
+  time.dateTime = new Date(newest).toISOString();
+  time.textContent = dateTime(newest);
 }
 
 /** @param {HTMLElement} root */
