@@ -1,9 +1,14 @@
 """What every test stands on."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fleet.simulation.nvml import build_library
 from tests import databases
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("fleetdeck", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fleetdeck")
 
 
 @pytest.hookimpl(trylast=True)

@@ -81,7 +81,7 @@ def test_a_batch_is_on_disk_before_it_is_sent(host, agent, panel, state):
 
 
 def test_a_batch_is_sent_again_as_the_same_bytes_under_the_same_name(host, agent, panel):
-    panel.answer_with.append((502, b"bad gateway", {}))
+    panel.answer_with.append((502, b"bad gateway", {"Retry-After": "30"}))  # otherwise the next try may be at once
     made = agent()
     bodies = []
     original = made._client.report
@@ -193,7 +193,7 @@ def test_assignments_are_followed(host, agent, panel):
 
 
 def test_a_panel_that_does_not_answer_reports_is_not_asked_for_assignments(host, agent, panel):
-    panel.answer_with.append((503, b"", {}))
+    panel.answer_with.append((503, b"", {"Retry-After": "30"}))
     made = agent()
     made.sample()
     made.report()
