@@ -7,17 +7,18 @@ is replaced by the next.
 import asyncio
 import time
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from monitoring.ingest.batch import Batch, Samples, Segment
+from monitoring.ingest.batch import Batch, Samples
 from monitoring.ingest.writer import Committed
 from monitoring.live.frames import SUMMARY_METRICS
 from monitoring.selectors import named
-from monitoring.store.tables import GPU
+from monitoring.store.tables import GPU, SubjectKind
 from panel.core.live import LiveData, apublish, watched_servers
 
 FRESH_MS: Final = 60_000  # older samples come out of a spool and would move live numbers backwards
@@ -29,26 +30,59 @@ log = structlog.get_logger(__name__)
 
 
 class Newest(NamedTuple):
-    """The last sample of a subject in a group: its row, and the segment that it came in."""
+    """The last sample of a subject in a group. Holds nothing of the report it came in, which is long gone when it is told."""
 
-    samples: Samples
-    row: int
-    segment: Segment
+    kind: SubjectKind
+    server_id: int
+    subject_id: int
+    at_ms: int
+    values: NDArray[np.float32]
+    clock_event_reasons: int
+    performance_state: int
+    state: str
+    state_reason: str
+
+
+def newest_of(samples: Samples, batches: list[Batch], is_news: NDArray[np.bool_]) -> list[Newest]:
+    """Return the newest samples of those subjects; is_news: one flag for each row in `samples.newest`."""
+    rows = samples.newest[is_news]
+    rows_of = zip(
+        compress(samples.segments, is_news.tolist()),
+        samples.owners[rows].tolist(),
+        samples.at_ms[rows].tolist(),
+        samples.values[rows],
+        samples.reasons[rows].tolist(),
+        samples.performance_states[rows].tolist(),
+        strict=True,
+    )
+    return [
+        Newest(
+            samples.kind,
+            batches[owner].identity.server_id,
+            segment.subject_id,
+            at_ms,
+            values,
+            reasons,
+            performance_state,
+            segment.state,
+            segment.reason,
+        )
+        for segment, owner, at_ms, values, reasons, performance_state in rows_of
+    ]
 
 
 def entry_of(newest: Newest) -> Entry:
     """Return one sample as it stands in frames: time, every metric of the catalogue, and a card's state and reasons."""
-    samples, row, segment = newest
-    entry: Entry = {"at": datetime.fromtimestamp(samples.at_ms[row] / 1000, tz=UTC).isoformat()}
-    if samples.kind is GPU:
-        reasons, performance_state = int(samples.reasons[row]), int(samples.performance_states[row])
+    entry: Entry = {"at": datetime.fromtimestamp(newest.at_ms / 1000, tz=UTC).isoformat()}
+    if newest.kind is GPU:
+        reasons, performance_state = newest.clock_event_reasons, newest.performance_state
         entry |= {
-            "state": segment.state,
-            "state_reason": segment.reason,
+            "state": newest.state,
+            "state_reason": newest.state_reason,
             "clock_event_reasons": reasons if reasons >= 0 else None,
             "performance_state": performance_state if performance_state >= 0 else None,
         }
-    entry |= named(samples.kind, samples.values[row].tolist())
+    entry |= named(newest.kind, newest.values.tolist())
     return entry
 
 
@@ -70,23 +104,21 @@ class Publisher:
         for samples in (committed.gpu, committed.host):
             rows = samples.newest
             is_news = (samples.at_ms[rows] >= fresh_ms) & is_stored[samples.owners[rows]]
-            news = [Newest(samples, row, samples.segments[place]) for place, row in _chosen(is_news, rows)]
+            news = newest_of(samples, batches, is_news)
             if samples.kind is GPU:
-                self._fleet.update({one.segment.subject_id: one for one in news})
+                self._fleet.update({one.subject_id: one for one in news})
             if self.watched:
-                self._collect(news, batches)
+                self._collect(news)
         if self._frames:
             self._wake.set()
 
-    def _collect(self, news: list[Newest], batches: list[Batch]) -> None:
+    def _collect(self, news: list[Newest]) -> None:
         """Keep the whole entries of servers that somebody looks at, for the next frames."""
         for one in news:
-            server_id = batches[int(one.samples.owners[one.row])].identity.server_id
-            if server_id not in self.watched:
+            if one.server_id not in self.watched:
                 continue
-            entry, subject = entry_of(one), str(one.segment.subject_id)
-            is_gpu = one.samples.kind is GPU
-            sections = self._frames.setdefault(f"server.{server_id}", {})
+            entry, subject, is_gpu = entry_of(one), str(one.subject_id), one.kind is GPU
+            sections = self._frames.setdefault(f"server.{one.server_id}", {})
             sections.setdefault("gpus" if is_gpu else "host", {})[subject] = entry
             if is_gpu:
                 self._frames[f"gpu.{subject}"] = {"gpus": {subject: entry}}
@@ -117,12 +149,6 @@ class Publisher:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _chosen(is_news: NDArray[np.bool_], rows: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Return place and row of what is news."""
-    places = np.flatnonzero(is_news)
-    return list(zip(places.tolist(), rows[places].tolist(), strict=True))
 
 
 def _summary(newest: Newest) -> Entry:
