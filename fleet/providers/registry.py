@@ -13,6 +13,7 @@ from fleet.providers.compshare.adapter import Compshare
 from fleet.providers.lambda_cloud.adapter import Lambda
 from fleet.providers.runpod.adapter import RunPod
 from fleet.providers.static.adapter import Static
+from fleet.providers.tencent.adapter import Tencent
 from panel.core.errors import InvalidInput
 
 PROVIDERS: Final[Mapping[str, type[Provider]]] = {
@@ -22,6 +23,7 @@ PROVIDERS: Final[Mapping[str, type[Provider]]] = {
         RunPod,
         Lambda,
         Aliyun,
+        Tencent,
         AutoDl,
         Compshare,
     )

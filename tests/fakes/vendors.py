@@ -5,11 +5,13 @@ from tests.fakes.autodl import FakeAutoDl
 from tests.fakes.compshare import FakeCompshare
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
+from tests.fakes.tencent import FakeTencent
 
 VENDORS = (
     FakeRunPod,
     FakeLambda,
     FakeAliyun,
+    FakeTencent,
     FakeAutoDl,
     FakeCompshare,
 )

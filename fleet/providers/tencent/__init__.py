@@ -1,0 +1,1 @@
+"""Tencent Cloud: CVM instances, and the account behind them."""

@@ -1,0 +1,209 @@
+"""Tencent Cloud CVM as a provider: several regions, pay-as-you-go, spot and subscription."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from fleet.providers.base import (
+    PREPAID,
+    AccountCheck,
+    Billing,
+    CanOrder,
+    CanReboot,
+    CanStop,
+    Field,
+    HasSpot,
+    Machine,
+    MachineOrder,
+    OfferFound,
+    Provider,
+    StopEffect,
+    order_options,
+)
+from fleet.providers.errors import NotThere
+from fleet.providers.permissions import may, tried
+from fleet.providers.reading import text
+from fleet.providers.regions import global_id, local_id, region_list
+from fleet.providers.tencent.account import TencentAccount
+from fleet.providers.tencent.client import CvmClient
+from fleet.providers.tencent.machines import machine_of
+from fleet.providers.tencent.offers import CHARGE_TYPES, offers_of
+from fleet.providers.tencent.orders import order_body
+from fleet.providers.tencent.rpc import TencentRpc
+
+DISKS: Final[Mapping[str, str | Promise]] = {
+    "CLOUD_PREMIUM": _("Premium disk"),
+    "CLOUD_BSSD": _("Balanced SSD"),
+    "CLOUD_SSD": "SSD",
+}
+
+
+class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSpot):
+    """CVM instances of one Tencent Cloud account in the regions that it names."""
+
+    kind: ClassVar[str] = "tencent"
+    label = _("Tencent Cloud CVM")
+    currency: ClassVar[str] = "CNY"
+    docs_url = "https://cloud.tencent.com/document/api/213/15689"
+    has_client_token: ClassVar[bool] = True
+    credential_fields = (
+        Field(
+            name="secret_id",
+            label="SecretId",
+            help=_("CAM console → API keys. Use a sub-user, not the account itself."),
+        ),
+        Field(
+            name="secret_key",
+            label="SecretKey",
+            is_secret=True,
+            help=_("The user needs QcloudCVMFullAccess; QCloudFinanceFullAccess, or its read part, for the balance."),
+        ),
+    )
+    option_fields = (
+        Field(
+            name="regions",
+            label=_("Regions"),
+            default="ap-guangzhou",
+            help=_("Ids of all regions in use, separated by commas; machines elsewhere are not seen."),
+        ),
+        Field(
+            name="instance_types",
+            label=_("Instance types on offer"),
+            is_required=False,
+            help=_("How wanted types begin, separated by commas, such as GN7; all GPU types when empty."),
+        ),
+    )
+    order_fields = (
+        Field(name="image", label=_("Image ID"), help=_("One with the NVIDIA driver; it differs by region.")),
+        Field(name="security_group", label=_("Security group ID"), is_required=False),
+        Field(name="vpc", label=_("VPC ID"), is_required=False, help=_("The default network when empty.")),
+        Field(name="subnet", label=_("Subnet ID"), is_required=False, help=_("It must lie in the zone of the offer.")),
+        Field(name="key", label=_("SSH key ID"), is_required=False),
+        Field(name="disk_kind", label=_("System disk"), default="CLOUD_BSSD", choices=DISKS),
+        Field(name="disk_gb", label=_("System disk in GB"), default="100", max_length=5),
+        Field(
+            name="bandwidth_mbps",
+            label=_("Public bandwidth in Mbit/s"),
+            default="20",
+            max_length=4,
+            help=_("Paid by traffic. With 0 there is no public address, and the way out must come from the network."),
+        ),
+        Field(name="auto_renew", label=_("Renew by itself"), default="no", choices={"no": _("No"), "yes": _("Yes")}),
+    )
+
+    def _rpc(self) -> TencentRpc:
+        return TencentRpc(
+            self.credentials["secret_id"],
+            self.credentials["secret_key"],
+            account=self.account,
+            transport=self.transport,
+        )
+
+    def _client(self) -> CvmClient:
+        return CvmClient(self._rpc())
+
+    def _regions(self) -> list[str]:
+        return list(region_list(self.options["regions"]))
+
+    def check(self) -> AccountCheck:
+        """See Provider. Ordering is tried by a dry run, which changes nothing."""
+        rpc, regions = self._rpc(), self._regions()
+        client, account = CvmClient(rpc), TencentAccount(rpc, regions[0])
+        identity = account.identity()
+        balance, may_bill = tried(account.balance)
+        return AccountCheck(
+            identity=identity,
+            permissions={
+                "list": all(may(partial(client.instances, region)) for region in regions),
+                "order": client.may_order(regions[0], f"{regions[0]}-1"),
+                "billing": may_bill,
+            },
+            balance=balance,
+        )
+
+    def machines(self) -> list[Machine]:
+        """See Provider: of all regions, or none."""
+        client = self._client()
+        return [machine_of(each, region) for region in self._regions() for each in client.instances(region)]
+
+    def machine(self, external_id: str) -> Machine | None:
+        """See Provider. The id names the region, so a region that was taken off the list is still asked."""
+        region, instance_id = local_id(external_id)
+        found = self._client().instance(region, instance_id)
+        return None if found is None else machine_of(found, region)
+
+    def named(self, name: str) -> list[Machine]:
+        """See Provider; the API filters."""
+        client, filters = self._client(), [{"Name": "instance-name", "Values": [name]}]
+        found = [machine_of(each, region) for region in self._regions() for each in client.instances(region, filters)]
+        return [machine for machine in found if machine.name == name]
+
+    def offers(self) -> list[OfferFound]:
+        """See HasOffers: one for each zone, type and way of paying."""
+        client = self._client()
+        beginnings = self.options["instance_types"].replace(",", " ").split()
+        return [
+            offer
+            for region in self._regions()
+            for offer in offers_of(client.sold(region, CHARGE_TYPES), client.types(region), region, beginnings)
+        ]
+
+    def create(self, order: MachineOrder) -> str:
+        """See CanOrder. The name is the client token too, so that the same order is never met twice."""
+        region = str(order.details["region"])
+        return global_id(region, self._client().run(region, order_body(order, order_options(self, order))))
+
+    def terminate(self, external_id: str) -> None:
+        """See CanOrder: the instance and its system disk; a subscription needs a second call, which the next round makes."""
+        region, instance_id = local_id(external_id)
+        try:
+            self._client().terminate(region, instance_id)
+        except NotThere:
+            return
+
+    def start(self, external_id: str) -> None:
+        """See CanStop. An instance that was stopped without charge may be refused for want of stock."""
+        self._client().start(*local_id(external_id))
+
+    def stop(self, external_id: str) -> None:
+        """See CanStop. The mode is always sent, because the API's own default goes on charging.
+
+        A type that cannot be stopped without charge is refused (NOT_SUPPORTED) and goes on running.
+        """
+        region, instance_id = local_id(external_id)
+        client = self._client()
+        found = client.instance(region, instance_id)
+        if found is None:
+            raise NotThere(f"There is no instance {instance_id} in {region}.")
+        is_hourly = text(found, "InstanceChargeType") == "POSTPAID_BY_HOUR"
+        client.stop(region, instance_id, "STOP_CHARGING" if is_hourly else "KEEP_CHARGING")
+
+    def reboot(self, external_id: str) -> None:
+        """See CanReboot."""
+        self._client().reboot(*local_id(external_id))
+
+    def stop_effect(self, billing: Billing) -> StopEffect:
+        """See Provider."""
+        if billing in PREPAID:
+            return StopEffect(
+                saves_compute=False,
+                keeps_billing=("everything",),
+                note=_("A subscription is paid until its end; stopping saves nothing."),
+            )
+        if billing == Billing.SPOT:
+            return StopEffect(
+                saves_compute=False,
+                keeps_billing=("everything",),
+                note=_("A spot machine is stopped in the mode that goes on costing; end it to save money."),
+            )
+        return StopEffect(
+            saves_compute=None,
+            keeps_billing=("disk",),
+            note=_(
+                "Not every GPU type can be stopped without charge: one that cannot is refused and goes on running. Where "
+                "it can, disks go on costing, the public address is lost, and starting again may fail for want of stock."
+            ),
+        )
