@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from fleet.providers.errors import NotThere, Refused
+from fleet.providers.errors import Refused
 
 # A region becomes part of a host name, so nothing else passes.
 _REGION: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
@@ -28,8 +28,11 @@ def global_id(region: str, machine_id: str) -> str:
 
 
 def local_id(external_id: str) -> tuple[str, str]:
-    """Return (region, the provider's own id). Raises NotThere for an id that was never ours."""
+    """Return (region, the provider's own id).
+
+    Raises Refused for an id that names no region: that nobody knows it must never look as if the machine had ended.
+    """
     region, _separator, machine_id = external_id.partition(_SEPARATOR)
     if not _REGION.fullmatch(region) or not machine_id:
-        raise NotThere(f"{external_id[:60]!r} names no machine in a region.")
+        raise Refused(_("“%(name)s” names no machine in a region.") % {"name": external_id[:60]}, permanent=True)
     return region, machine_id

@@ -82,9 +82,12 @@ def test_what_is_no_region_never_becomes_part_of_a_host(fake, regions):
     assert fake.requests == []
 
 
-def test_an_id_without_a_region_is_nobody(fake):
-    with pytest.raises(NotThere):
-        opened(fake).machine("i-bp101")
+@pytest.mark.parametrize("external_id", ["i-bp101", "cn-hangzhou:", "evil.example/#:i-bp101", ""])
+def test_an_id_without_a_region_is_refused_and_never_taken_for_ended(fake, external_id):
+    for call in (opened(fake).machine, opened(fake).terminate, opened(fake).stop):
+        with pytest.raises(Refused):
+            call(external_id)
+    assert fake.requests == []
 
 
 # Permissions and dry runs
