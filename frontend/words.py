@@ -7,7 +7,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from fleet.enums import DriverState, GpuState, ServerState
+from fleet.enums import (
+    AccountHealth,
+    DriftKind,
+    DriverState,
+    GpuState,
+    LeaseState,
+    OperationKind,
+    OperationState,
+    ServerState,
+)
+from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend.formatting import MISSING_REASONS
 
@@ -17,6 +27,8 @@ STATE_REASONS: Final[Mapping[str, Promise]] = {
     "rejoined": gettext_lazy("joined again"),
     "left": gettext_lazy("the agent said goodbye"),
     "retired": gettext_lazy("retired by a person"),
+    "ordered": gettext_lazy("its machine was ordered"),
+    "lease_ended": gettext_lazy("its machine was ended"),
     "server_silent": gettext_lazy("its server is silent"),
     "server_retired": gettext_lazy("its server is retired"),
     "not_enumerated": gettext_lazy("the driver no longer lists it"),
@@ -84,6 +96,31 @@ def _fault(kind: str, data: Mapping[str, Any]) -> str:
     return _("%(kind)s %(code)s: %(meaning)s") % {"kind": kind.upper(), "code": code, "meaning": meaning.sentence}
 
 
+def _lease(data: Mapping[str, Any]) -> str:
+    reason = str(data.get("reason") or "")
+    told = str(REASON_WORDS[Reason(reason)].sentence) if reason in Reason.values and reason else ""
+    return _state_change(LeaseState, {**data, "reason": told})
+
+
+def _account_health(data: Mapping[str, Any]) -> str:
+    return _("Provider account: %(change)s") % {
+        "change": _state_change(AccountHealth, {**data, "reason": data.get("detail")})
+    }
+
+
+def _drift(data: Mapping[str, Any]) -> str:
+    words = {"kind": _label(DriftKind, data.get("kind", "")), "name": data.get("name") or data.get("external_id", "")}
+    return _("Differs from the provider: %(kind)s: %(name)s") % words
+
+
+def _operation(data: Mapping[str, Any]) -> str:
+    words = {
+        "kind": _label(OperationKind, data.get("kind", "")),
+        "state": _label(OperationState, data.get("state", "")),
+    }
+    return _("%(kind)s: %(state)s") % words
+
+
 EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "server.joined": _joined,
     "server.state_changed": lambda data: _state_change(ServerState, data),
@@ -95,6 +132,11 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "gpu.slices_removed": _slices_removed,
     "gpu.xid": lambda data: _fault("xid", data),
     "gpu.sxid": lambda data: _fault("sxid", data),
+    "lease.state_changed": _lease,
+    "lease.adopted": lambda data: _("Taken on from account %(account)s") % {"account": data.get("account", "")},
+    "account.health_changed": _account_health,
+    "drift.found": _drift,
+    "operation.ended": _operation,
 }
 
 AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
@@ -126,6 +168,23 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "server.update": gettext_lazy("Server changed"),
     "server.retire": gettext_lazy("Server retired"),
     "server.remove": gettext_lazy("Server removed for good"),
+    "account.create": gettext_lazy("Provider account added"),
+    "account.update": gettext_lazy("Provider account changed"),
+    "account.remove": gettext_lazy("Provider account removed"),
+    "lease.order": gettext_lazy("Machine ordered"),
+    "lease.start": gettext_lazy("Machine's start asked for"),
+    "lease.stop": gettext_lazy("Machine's stop asked for"),
+    "lease.reboot": gettext_lazy("Machine's restart asked for"),
+    "lease.terminate": gettext_lazy("Machine's end asked for"),
+    "lease.snapshot": gettext_lazy("Snapshot asked for"),
+    "lease.type_in": gettext_lazy("Contract written down"),
+    "lease.update": gettext_lazy("Contract's terms changed"),
+    "lease.close": gettext_lazy("Contract closed"),
+    "lease.attach": gettext_lazy("Contract tied to a server"),
+    "drift.adopt": gettext_lazy("Found machine taken on"),
+    "drift.end": gettext_lazy("Found machine being ended"),
+    "drift.accept": gettext_lazy("Difference accepted"),
+    "drift.ignore": gettext_lazy("Difference ignored for a time"),
     "server.maintenance": gettext_lazy("Maintenance switched"),
 }
 

@@ -11,6 +11,7 @@ from fleet.models.leasing import (
 )
 from fleet.models.machines import Agent, AgentStream, FaultSighting, Gpu, GpuFault, JoinToken, Server
 from fleet.models.operations import Operation
+from fleet.models.simulated import SimulatedMachine
 
 __all__ = [
     "Agent",
@@ -28,4 +29,5 @@ __all__ = [
     "Operation",
     "ProviderAccount",
     "Server",
+    "SimulatedMachine",
 ]

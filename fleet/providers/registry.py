@@ -12,16 +12,20 @@ from fleet.providers.base import Provider
 from fleet.providers.compshare.adapter import Compshare
 from fleet.providers.lambda_cloud.adapter import Lambda
 from fleet.providers.runpod.adapter import RunPod
+from fleet.providers.simulated.adapter import Simulated
 from fleet.providers.static.adapter import Static
 from fleet.providers.tencent.adapter import Tencent
+from fleet.providers.vast.adapter import Vast
 from panel.core.errors import InvalidInput
 
 PROVIDERS: Final[Mapping[str, type[Provider]]] = {
     provider.kind: provider
     for provider in (
         Static,
+        Simulated,
         RunPod,
         Lambda,
+        Vast,
         Aliyun,
         Tencent,
         AutoDl,

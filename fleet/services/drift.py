@@ -9,7 +9,7 @@ from fleet.models import Drift, Lease, LeasePrice, ProviderAccount
 from fleet.providers.base import Billing, Machine, MachineStatus
 from fleet.providers.gpu_models import is_same_model
 from fleet.reasons import Reason
-from fleet.services.leases import bill, lease_observe, observed_facts, price_set
+from fleet.services.leases import bill, lease_observe, lease_transition, observed_facts, price_set
 from panel.core.enums import Severity
 from panel.core.events import event_write
 from panel.core.money import Money
@@ -155,8 +155,7 @@ def lease_adopt(
     if machine.price_per_hour is not None:
         price_set(lease, machine.price_per_hour, at=lease.requested_at, source="provider")
     # Billed since it was made, as far as the provider tells when that was.
-    lease.state = LeaseState.PROVISIONING
-    lease.save(update_fields=["state"])
+    lease_transition(lease, LeaseState.PROVISIONING, Reason.ADOPTED, at=at, by=by)
     bill(lease, lease.requested_at, is_confirmed=True)
     lease_observe(lease, machine, at=at)
     event_write(

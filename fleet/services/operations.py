@@ -25,6 +25,14 @@ STEPS: Final[dict[OperationKind, tuple[str, ...]]] = {
     OperationKind.TERMINATE: ("send", "gone"),
     OperationKind.SNAPSHOT: ("send", "saved"),
 }
+_ACTIONS: Final[dict[OperationKind, str]] = {
+    OperationKind.ORDER: "lease.order",
+    OperationKind.START: "lease.start",
+    OperationKind.STOP: "lease.stop",
+    OperationKind.REBOOT: "lease.reboot",
+    OperationKind.TERMINATE: "lease.terminate",
+    OperationKind.SNAPSHOT: "lease.snapshot",
+}
 POWER_DEADLINE: Final = timedelta(minutes=15)
 JOIN_DEADLINE: Final = timedelta(minutes=15)
 
@@ -80,7 +88,7 @@ def operation_begin(
             )
     except IntegrityError:
         raise Conflict(_("The same request is on its way already."), code="in_progress") from None
-    audit(actor=actor, action=f"lease.{kind}", target=lease, after={"operation": operation.pk, **request})
+    audit(actor=actor, action=_ACTIONS[kind], target=lease, after={"operation": operation.pk, **request})
     tell_operation(operation)
     return operation
 
@@ -100,6 +108,12 @@ def step_set(operation: Operation, name: str, state: str, at: datetime, detail: 
         if state != "waiting" and step["started_at"] is None:
             step["started_at"] = at.isoformat()
         step["ended_at"] = at.isoformat() if state in {"done", "failed"} else None
+
+
+def operation_start(operation: Operation, at: datetime) -> None:
+    """Say that an operation is on its way."""
+    operation.state = OperationState.RUNNING
+    operation.started_at = operation.started_at or at
 
 
 def operation_end(
@@ -146,8 +160,7 @@ def _follow_order(operation: Operation, lease: Lease, at: datetime) -> None:
     if lease.ended_at is not None:
         operation_end(operation, OperationState.FAILED, at, lease.state_reason, lease.state_detail)
         return
-    operation.state = OperationState.RUNNING
-    operation.started_at = operation.started_at or at
+    operation_start(operation, at)
     if not lease.external_id:
         step_set(operation, "create", "running", at, lease.state_detail)
         return
@@ -163,8 +176,7 @@ def _follow_order(operation: Operation, lease: Lease, at: datetime) -> None:
 
 
 def _follow_end(operation: Operation, lease: Lease, at: datetime) -> None:
-    operation.state = OperationState.RUNNING
-    operation.started_at = operation.started_at or at
+    operation_start(operation, at)
     if lease.ended_at is not None:
         operation_end(operation, OperationState.SUCCEEDED, at)
     elif lease.termination_accepted_at is not None:

@@ -21,6 +21,7 @@ from fleet.services.operations import (
     operation_end,
     operation_known,
     operation_save,
+    operation_start,
     step_set,
 )
 from fleet.services.telling_leases import tell_lease
@@ -140,7 +141,7 @@ def _send(operation: Operation, lease: Lease, provider: Provider) -> None:
             return
         at = now()
         row.attempts += 1
-        row.state, row.started_at = OperationState.RUNNING, row.started_at or at
+        operation_start(row, at)
         row.result = {**row.result, **result}
         if failure is None or isinstance(failure, OutcomeUnknown):
             # A lost answer is watched like a good one: start and stop show in the state, a reboot is not sent twice.

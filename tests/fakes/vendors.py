@@ -6,10 +6,12 @@ from tests.fakes.compshare import FakeCompshare
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
 from tests.fakes.tencent import FakeTencent
+from tests.fakes.vast import FakeVast
 
 VENDORS = (
     FakeRunPod,
     FakeLambda,
+    FakeVast,
     FakeAliyun,
     FakeTencent,
     FakeAutoDl,

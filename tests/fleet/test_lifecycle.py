@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fleet.enums import DriverState, GpuHealth, GpuState, ServerState
+from fleet.enums import DriverState, GpuHealth, GpuState, LeaseState, ServerState
+from fleet.leasing.lifecycle import LEASE_TRANSITIONS
 from fleet.lifecycle import (
     GPU_TRANSITIONS,
     SERVER_TRANSITIONS,
@@ -33,7 +34,12 @@ def test_every_state_has_a_row_and_leads_only_to_known_other_states(table, state
 
 
 @pytest.mark.parametrize(
-    ("table", "start"), [(SERVER_TRANSITIONS, ServerState.PENDING), (GPU_TRANSITIONS, GpuState.UNKNOWN)]
+    ("table", "start"),
+    [
+        (SERVER_TRANSITIONS, ServerState.PENDING),
+        (GPU_TRANSITIONS, GpuState.UNKNOWN),
+        (LEASE_TRANSITIONS, LeaseState.REQUESTED),
+    ],
 )
 def test_every_state_can_be_reached_and_left(table, start):
     reached, edge = {start}, {start}
@@ -61,8 +67,11 @@ def test_states_are_assigned_in_one_module_only():
     sources = [path for path in sources if not {"agent", "simulation", "migrations"} & set(path.parts)]
     assert len(sources) > 50
     found = {str(path.relative_to(ROOT)) for path in sources if _assigns_state(ast.parse(path.read_text()))}
-    # inventory_gpus and joining give a new row its first state
-    assert found == {"fleet/services/transitions.py", "fleet/services/inventory_gpus.py", "fleet/services/joining.py"}
+    # transitions change servers and cards, leases and operations their own; the others give a new row its first state
+    assert found == {
+        f"fleet/services/{name}.py"
+        for name in ("transitions", "operations", "inventory_gpus", "joining", "ordering", "contracts")
+    }
 
 
 @pytest.fixture
