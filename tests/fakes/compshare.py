@@ -25,6 +25,7 @@ ZONES = {
     "cn-wlcb-01": {"Region": "cn-wlcb", "RegionId": 1000018, "ZoneId": 10027, "Describe": "华北二A"},
     "cn-sh2-01": {"Region": "cn-sh2", "RegionId": 1000002, "ZoneId": 5001, "Describe": "上海二A"},
 }
+WITHDRAWN = {"cn-bj2-03": "cn-bj2"}  # sold no more and not in the list of zones; machines run on there
 GPUS = {"4090": 24, "4090_48G": 48, "A800": 80, "2080": 11}
 # An hour of one card in yuan for Postpay and Spot; a day and a month are of the account's own arithmetic.
 HOUR = {"4090": ("1.92", "1.31"), "4090_48G": ("2.98", None), "A800": ("9.9", None), "2080": ("0.5", None)}
@@ -121,6 +122,8 @@ class FakeCompshare(FakeVendor):
 
     def _describe_comp_share_instance(self, form):
         region = form.get("Region")
+        if region not in {None, *WITHDRAWN.values(), *(zone["Region"] for zone in ZONES.values())}:
+            return failure(230, "Params [Region] not available")
         newest = next(reversed(self.machines.values()), None)
         shown = self.listed() if newest and region_of(newest) == region else list(self.machines.values())
         offset, limit = int(form.get("Offset", 0)), int(form.get("Limit", 20))
@@ -284,7 +287,8 @@ def zone_of(machine):
 
 def region_of(machine):
     """Return the region of a machine's zone."""
-    return ZONES[zone_of(machine)]["Region"]
+    zone = zone_of(machine)
+    return WITHDRAWN.get(zone) or ZONES[zone]["Region"]
 
 
 def times(price, count):

@@ -25,7 +25,7 @@ from fleet.providers.base import (
     StopEffect,
     order_options,
 )
-from fleet.providers.compshare.client import HOME_REGION, CompshareClient
+from fleet.providers.compshare.client import HOME_REGION, KNOWN_REGIONS, NO_SUCH_PARAMETER, CompshareClient
 from fleet.providers.compshare.machines import CURRENCY, billing_of, image_of, machine_of
 from fleet.providers.compshare.offers import (
     DISK_GIB,
@@ -230,8 +230,15 @@ class Compshare(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
     def _hosts(self, client: CompshareClient) -> list[tuple[str, dict[str, Any]]]:
         """Return (region, entry) of every instance. A call that ignored the region would show one twice: it counts once."""
         found: dict[str, tuple[str, dict[str, Any]]] = {}
-        for region in self._regions(client.zones()):
-            for host in client.instances(region):
+        regions = self._regions(client.zones())
+        for region in dict.fromkeys([*regions, *KNOWN_REGIONS]):
+            try:
+                hosts = client.instances(region)
+            except Refused as error:
+                if region in regions or error.raw_code != NO_SUCH_PARAMETER:
+                    raise
+                continue  # one that this account does not have
+            for host in hosts:
                 found.setdefault(text(host, "UHostId"), (text(host, "Region") or region, host))
         return list(found.values())
 

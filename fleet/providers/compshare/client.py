@@ -23,6 +23,9 @@ from fleet.reasons import Reason
 
 BASE_URL: Final = "https://api.compshare.cn"
 HOME_REGION: Final = "cn-wlcb"  # any region's name opens the list of all
+# Where the platform has sold. Machines may run on in a region that it sells no more and leaves out of its list.
+KNOWN_REGIONS: Final = (HOME_REGION, "cn-sh2", "cn-bj2", "cn-gd", "us-den")
+NO_SUCH_PARAMETER: Final = "230"
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 100
 SPACING: Final = Spacing({"": 0.1})
@@ -88,8 +91,11 @@ class CompshareClient:
         self._http = ProviderHttp(BASE_URL, account=account, spacing=SPACING, transport=transport)
 
     def zones(self) -> list[dict[str, Any]]:
-        """Return all zones of the platform, each with its region."""
-        return objects(self._read("DescribeCompShareSupportZone", Region=HOME_REGION), "ZoneInfo")
+        """Return the zones where the platform sells now, each with its region; at least one."""
+        found = objects(self._read("DescribeCompShareSupportZone", Region=HOME_REGION), "ZoneInfo")
+        if any(text(zone, "Region") for zone in found):
+            return found
+        raise NotUnderstood("Compshare names no zone.")
 
     def instances(self, region: str) -> list[dict[str, Any]]:
         """Return all instances of a region."""
