@@ -1,0 +1,1 @@
+"""Vast.ai, API v0 and v1."""
