@@ -49,6 +49,19 @@ class Throttle:
         return mask | (REASON_HARDWARE | REASON_HARDWARE_THERMAL if self.is_hardware else 0)
 
 
+def activity(demand: Demand) -> dict[str, float]:
+    """Return what GPM tells of a card or an instance under this demand."""
+    busy = demand.utilization * demand.intensity
+    tensor = 0.62 if demand.nvlink > 0.3 else 0.38
+    return {
+        "gpm_graphics_millipercent": 1e5 * demand.utilization,
+        "gpm_sm_millipercent": 9e4 * busy,
+        "gpm_occupancy_millipercent": 4e4 * busy,
+        "gpm_tensor_millipercent": 1e5 * tensor * busy,
+        "gpm_dram_millipercent": 5e4 * busy,
+    }
+
+
 class CardModel:
     """The state of one card. cooling: how far it heats up compared with a well cooled one (1.0)."""
 
@@ -118,7 +131,6 @@ class CardModel:
         profile = self.profile
         busy = demand.utilization * demand.intensity
         room = (profile.memory_mib - profile.reserved_mib) * MIB
-        tensor = 0.62 if demand.nvlink > 0.3 else 0.38
         return {
             "utilization_percent": 100 * demand.utilization,
             "memory_busy_percent": profile.memory_busy_full_percent * demand.utilization,
@@ -127,11 +139,7 @@ class CardModel:
             "decoder_percent": 100 * demand.decoder,
             "pcie_tx_kib_per_second": 371 + 2e6 * busy,
             "pcie_rx_kib_per_second": 337 + 3e6 * busy,
-            "gpm_graphics_millipercent": 1e5 * demand.utilization,
-            "gpm_sm_millipercent": 9e4 * busy,
-            "gpm_occupancy_millipercent": 4e4 * busy,
-            "gpm_tensor_millipercent": 1e5 * tensor * busy,
-            "gpm_dram_millipercent": 5e4 * busy,
+            **activity(demand),
         }
 
     def _clock_values(self, demand: Demand, wanted: float) -> dict[str, float]:

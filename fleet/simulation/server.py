@@ -12,7 +12,7 @@ import numpy as np
 from fleet.simulation.faults import FallingCard
 from fleet.simulation.load import Demand, Idle, Inference, Load, Parked, Training, Video, clamp
 from fleet.simulation.nvml import Card, Instance, Process, SimulatedHost
-from fleet.simulation.physics import CardModel
+from fleet.simulation.physics import CardModel, activity
 from fleet.simulation.plan import CardPlan, InstancePlan, LoadKind, ServerPlan
 
 MIB: Final = 1 << 20
@@ -33,10 +33,10 @@ class InstanceRunner:
     pid: int
 
     def step(self, now: float, seconds: float) -> Demand:
-        """Move the instance's memory and process; return its demand, for the card's power."""
+        """Move the instance's memory, activity and process; return its demand, for the card's power."""
         demand = self.load.step(now, seconds)
         used = round(demand.memory * self.plan.memory_mib) * MIB
-        self.instance.update({"memory_used_bytes": used})
+        self.instance.update({"memory_used_bytes": used, **activity(demand)})
         self.instance.set_processes(processes(self.plan.process, self.pid, demand, used))
         return demand
 

@@ -7,7 +7,7 @@ from fleet.agent.host.processes import ProcessIdentity
 from fleet.agent.nvml import processes as processes_module
 from fleet.agent.nvml.processes import ProcessReader
 from fleet.agent.nvml.readings import Readings
-from fleet.simulation.cards import H100, H200, L40S, RTX_4090, T4
+from fleet.simulation.cards import A100, H100, H200, L40S, RTX_4090, T4
 from fleet.simulation.nvml import Process
 
 MIB = 1 << 20
@@ -308,8 +308,8 @@ def test_a_list_that_makes_no_sense_in_any_version_is_not_told(monkeypatch):
 # ---- MIG
 
 
-def divided(host):
-    card = host.add_card(H100)
+def divided(host, profile=H100):
+    card = host.add_card(profile)
     card.set(utilization_percent=50, power_milliwatts=433_780, memory_used_bytes=11125 * MIB)
     instances = card.divide(
         [
@@ -343,6 +343,30 @@ def test_instances_are_listed_under_their_card_with_their_own_memory_and_process
     assert readings[large.uuid].sample.memory_used_bytes == 5 << 30
     assert [process.pid for process in readings[large.uuid].processes] == [77]
     assert readings[small.uuid].sample.memory_used_bytes == 0
+
+
+def test_how_busy_an_instance_was_is_told_by_gpm_as_a_share_of_it(host, watch):
+    _card, (large, small) = divided(host)
+    for instance, share in ((large, 64_000), (small, 0)):
+        shares = {"gpm_sm": share, "gpm_tensor": share // 2, "gpm_dram": share // 4}
+        instance.set(**{f"{name}_millipercent": value for name, value in shares.items()})
+    watched = watch()
+    assert watched.round()[large.uuid].sample.sm_activity_percent is None, "one sample is no mean"
+    readings = watched.round()
+    busy, idle = readings[large.uuid].sample, readings[small.uuid].sample
+    assert (busy.sm_activity_percent, busy.tensor_activity_percent, busy.dram_activity_percent) == (64.0, 32.0, 16.0)
+    assert (idle.sm_activity_percent, idle.dram_activity_percent) == (0.0, 0.0)
+    assert "sm_activity_percent" not in readings[large.uuid].unsupported
+
+
+def test_an_instance_of_a_card_without_gpm_says_so(host, watch):
+    _card, (large, _small) = divided(host, A100)
+    watched = watch()
+    watched.round()
+    reading = watched.round()[large.uuid]
+    assert reading.sample.sm_activity_percent is None
+    assert reading.sample.memory_used_bytes == 5 << 30
+    assert reading.unsupported["sm_activity_percent"] == "not_supported"
 
 
 def test_a_card_that_is_put_together_again_while_we_watch_answers_for_itself(host, watch):

@@ -84,8 +84,9 @@ class Card:
         return [reading, *(self._read_instance(instance, is_slow_due=is_slow_due) for instance in self._instances)]
 
     def close(self) -> None:
-        """Give back what the library holds for this card."""
+        """Give back what the library holds for this card and its instances."""
         self._fast.close()
+        self._forget_instances()
 
     def _read_facts(self) -> None:
         facts = read_facts(self.handle, self._readings, self.pci_bus_id)
@@ -113,7 +114,12 @@ class Card:
         if is_divided:
             self._instances = find_instances(self.handle, self._readings, self._instances, self._options.describe)
         else:
-            self._instances = []
+            self._forget_instances()
+
+    def _forget_instances(self) -> None:
+        for instance in self._instances:
+            instance.close()
+        self._instances = []
 
     def _read_processes(
         self, reader: ProcessReader, memory_total_bytes: int | None

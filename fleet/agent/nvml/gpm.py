@@ -1,10 +1,13 @@
 """GPU performance monitoring (Hopper and later): how many SMs, how much tensor work, how much memory traffic there was.
 
+It works under MIG too: an instance's figures are shares of the instance.
+
 Unlike profiling counters it takes no lock that debuggers and profilers want.
 """
 
 import math
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import pynvml
@@ -19,11 +22,19 @@ METRICS: Final = {
 
 
 class GpmReader:
-    """Means between two calls of `read`; two buffers of the library take turns as the older and the newer sample."""
+    """Means between two calls of `read`; two buffers of the library take turns as the older and the newer sample.
 
-    def __init__(self, handle: Any, readings: Readings) -> None:
+    handle: of the card, also for an instance of it, which is named by gpu_instance.
+    """
+
+    def __init__(self, handle: Any, readings: Readings, *, gpu_instance: int | None = None) -> None:
         self._handle = handle
         self._readings = readings
+        self._take = (
+            partial(pynvml.nvmlGpmSampleGet, handle)
+            if gpu_instance is None
+            else partial(pynvml.nvmlGpmMigSampleGet, handle, gpu_instance)
+        )
         self._is_supported: bool | None = None
         self._query: Any = None
         self._older: Any = None
@@ -37,7 +48,7 @@ class GpmReader:
         if not self._is_supported:
             return {}
         had_newer, self._has_newer = self._has_newer, False
-        if self._readings.ask("_gpm_sample", pynvml.nvmlGpmSampleGet, self._handle, self._older) is None:
+        if self._readings.ask("_gpm_sample", self._take, self._older) is None:
             return {}
         self._older, self._newer, self._has_newer = self._newer, self._older, True
         if not had_newer:

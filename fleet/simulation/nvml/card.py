@@ -251,6 +251,8 @@ class Card(Device):
             mig_streaming_multiprocessors=int(wanted.get("streaming_multiprocessors", 16)),
             mig_slices=int(wanted.get("slices", 1)),
         )
+        if self.get("gpm"):
+            instance.set(gpm=1, gpm_sm_millipercent=0, gpm_tensor_millipercent=0, gpm_dram_millipercent=0)
         return instance
 
     def merge(self) -> None:
