@@ -132,7 +132,10 @@ class ProviderHttp:
         self._base_url = base_url.rstrip("/")
         self._account = account
         self._spacing = spacing
-        self._client = egress.client(transport=transport, headers=dict(headers or {}))
+        try:
+            self._client = egress.client(transport=transport, headers=dict(headers or {}))
+        except UnicodeEncodeError:  # said without the key, which stands in the exception
+            raise AccessRefused("The key has characters that no key has; was something else pasted?") from None
 
     def send(
         self,
