@@ -25,7 +25,7 @@ SPECS = {
     "2014-05-26": "alibaba/ecs-2014-05-26.subset.described.json",
     "2017-12-14": "alibaba/bssopenapi-2017-12-14.subset.described.json",
 }
-WRITES = {"RunInstances", "StartInstance", "StopInstance", "RebootInstance", "DeleteInstance"}
+WRITES = {"RunInstances", "StartInstance", "StopInstance", "RebootInstance", "DeleteInstance", "CreateImage"}
 USER_DATA_LIMIT = 32 * 1024
 # Type → (card, cards, GiB of a card, vCPU, GiB of memory).
 TYPES = {
@@ -71,6 +71,7 @@ class FakeAliyun(FakeVendor):
         self.forbidden = set()
         self.nonces = set()
         self.tokens = {}
+        self.images = {}
 
     def next_id(self):
         return f"{HOME}:i-bp{super().next_id()}"
@@ -129,7 +130,7 @@ class FakeAliyun(FakeVendor):
             return refused(403, "Forbidden.RAM", "User not authorized to operate on the specified resource.")
         if params.get("DryRun") == "true":
             return self._dry(action, params)
-        region = request.url.host.removeprefix("ecs.").removesuffix(".aliyuncs.com")
+        region = region_of(request)
         handler = getattr(self, f"_{snake(action)}", None)
         if handler is None:
             return refused(404, "InvalidAction.NotFound", f"Specified api {action} is not found.")
@@ -292,6 +293,31 @@ class FakeAliyun(FakeVendor):
         data = {"NextToken": token, "Items": [item], "BillingCycle": params["BillingCycle"]}
         return httpx.Response(200, json={"Code": "Success", "Success": True, "Data": data})
 
+    def _describe_images(self, region, params):
+        mine = {"ImageId": "m-bp1", "ImageName": "trained", "Status": "Available", "Size": 100}
+        new = [{"ImageId": key, "ImageName": name, "Status": "Creating"} for key, name in self.images.items()]
+        system = [{"ImageId": f"ubuntu-{number}", "ImageName": f"Ubuntu {number}"} for number in range(103)]
+        found = {"self": [mine, *(new if "Creating" in params["Status"] else [])], "system": system}
+        shown = found.get(params["ImageOwnerAlias"], []) if region == HOME else []
+        return numbered("Images", "Image", shown, params)
+
+    def _create_image(self, region, params):
+        if f"{region}:{params['InstanceId']}" not in self.machines:
+            return refused(404, "InvalidInstanceId.NotFound", "The specified InstanceId does not exist.")
+        self.images["m-new"] = params["ImageName"]
+        return httpx.Response(200, json={"ImageId": "m-new"})
+
+    def _describe_key_pairs(self, region, params):
+        return numbered("KeyPairs", "KeyPair", [{"KeyPairName": "ops"}] if region == HOME else [], params)
+
+    def _describe_security_groups(self, region, params):
+        group = {"SecurityGroupId": f"sg-{region}", "SecurityGroupName": ""}
+        return httpx.Response(200, json={"SecurityGroups": {"SecurityGroup": [group]}, "NextToken": ""})
+
+    def _describe_v_switches(self, region, params):
+        switch = {"VSwitchId": f"vsw-{region}", "VSwitchName": "main", "ZoneId": f"{region}-h"}
+        return numbered("VSwitches", "VSwitch", [switch], params)
+
     def instance(self, machine):
         """Return a machine as DescribeInstances shows it."""
         card = TYPES[machine.gpu]
@@ -324,6 +350,22 @@ class FakeAliyun(FakeVendor):
             "DeletionProtection": False,
             "ImageId": "ubuntu",
         }
+
+
+def region_of(request):
+    """Return the region whose server was asked, "" for products that have one server. Hangzhou's has names of its own."""
+    product, _, rest = request.url.host.removesuffix(".aliyuncs.com").partition(".")
+    if product in {"ecs-cn-hangzhou", "vpc"} and not rest:
+        return HOME
+    return rest
+
+
+def numbered(outer, inner, entries, params):
+    """Return the page of a list that counts its pages."""
+    size = int(params["PageSize"])
+    start = (int(params["PageNumber"]) - 1) * size
+    shown = entries[start : start + size]
+    return httpx.Response(200, json={outer: {inner: shown}, "TotalCount": len(entries)})
 
 
 def snake(action):

@@ -22,7 +22,7 @@ RAW = {
     "stopped": "STOPPED",
     "terminating": "TERMINATING",
 }
-WRITES = {"RunInstances", "StartInstances", "StopInstances", "RebootInstances", "TerminateInstances"}
+WRITES = {"RunInstances", "StartInstances", "StopInstances", "RebootInstances", "TerminateInstances", "CreateImage"}
 USER_DATA_LIMIT = 16 * 1024
 # Type → (card, cards, GiB of a card, vCPU, GiB of memory).
 TYPES = {
@@ -80,6 +80,7 @@ class FakeTencent(FakeVendor):
         super().__init__()
         self.forbidden = set()
         self.tokens = {}
+        self.images = []
         self.can_stop_free = True  # whether the type can be stopped without charge
 
     def next_id(self):
@@ -253,6 +254,39 @@ class FakeTencent(FakeVendor):
 
     def _describe_account_balance(self, region, body):
         return done(Balance=1234567, RealBalance=1234567.0, Uin=100000000001)
+
+    def _describe_images(self, region, body):
+        [each] = body["Filters"]
+        assert each["Name"] == "image-type"
+        mine = [{"ImageId": "img-1", "ImageName": "trained", "ImageState": "NORMAL", "ImageSize": 100}, *self.images]
+        public = [{"ImageId": f"img-ubuntu{number}", "ImageName": f"Ubuntu {number}"} for number in range(23)]
+        found = [
+            *(mine if "PRIVATE_IMAGE" in each["Values"] else []),
+            *(public if "PUBLIC_IMAGE" in each["Values"] else []),
+        ]
+        return self._page("ImageSet", found if region == HOME else [], body)
+
+    def _create_image(self, region, body):
+        if f"{region}:{body['InstanceId']}" not in self.machines:
+            return refused("InvalidInstanceId.NotFound", "The instance does not exist.")
+        self.images.append({"ImageId": "img-new", "ImageName": body["ImageName"], "ImageState": "CREATING"})
+        return done(ImageId="img-new")
+
+    def _describe_key_pairs(self, region, body):
+        return self._page("KeyPairSet", [{"KeyId": "skey-1", "KeyName": "ops"}], body)
+
+    def _describe_security_groups(self, region, body):
+        assert isinstance(body["Offset"], str)
+        return self._page("SecurityGroupSet", [{"SecurityGroupId": f"sg-{region}", "SecurityGroupName": ""}], body)
+
+    def _describe_subnets(self, region, body):
+        assert isinstance(body["Limit"], str)
+        subnet = {"SubnetId": f"subnet-{region}", "SubnetName": "main", "VpcId": f"vpc-{region}", "Zone": f"{region}-6"}
+        return self._page("SubnetSet", [subnet], body)
+
+    def _page(self, key, entries, body):
+        start = int(body["Offset"])
+        return done(**{key: entries[start : start + min(int(body["Limit"]), self.page_size)]}, TotalCount=len(entries))
 
     def instance(self, machine):
         """Return a machine as DescribeInstances shows it."""

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from fleet.providers.aliyun.bills import days_of
+from fleet.providers.aliyun.client import host_of
 from fleet.providers.aliyun.codes import failure
 from fleet.providers.aliyun.machines import STATUS, machine_of
 from fleet.providers.aliyun.offers import instance_price, stock_of
@@ -71,7 +72,15 @@ def test_machines_of_all_regions_are_listed_and_each_is_found_where_it_lies(fake
     assert {machine.external_id for machine in opened(fake).machines()} == {near.id, f"{AWAY}:i-far"}
     only_home = opened(fake, regions=HOME)
     assert only_home.machine(f"{AWAY}:i-far").name == "far"
-    assert {request.url.host for request in fake.requests} == {f"ecs.{HOME}.aliyuncs.com", f"ecs.{AWAY}.aliyuncs.com"}
+    assert {request.url.host for request in fake.requests} == {host_of(HOME), f"ecs.{AWAY}.aliyuncs.com"}
+
+
+def test_every_region_is_asked_at_the_server_that_the_api_names():
+    endpoints = json.loads(needed(SPEC).read_text(encoding="utf-8"))["endpoints"]
+    assert len(endpoints) > 30
+    assert {each["regionId"]: host_of(each["regionId"]) for each in endpoints} == {
+        each["regionId"]: each["endpoint"] for each in endpoints
+    }
 
 
 @pytest.mark.parametrize("regions", ["evil.example/#", "cn-hangzhou, x", "CN_HANGZHOU"])
@@ -391,6 +400,33 @@ def test_the_new_id_is_read_and_without_one_the_outcome_is_unknown(fake, ids, fo
             provider.create(order)
     else:
         assert provider.create(order) == found
+
+
+# Choices and images
+
+
+def test_what_the_account_has_can_be_chosen_with_its_region_or_zone(fake):
+    provider = opened(fake)
+    images = provider.order_choices("image")
+    assert next(iter(images.items())) == ("m-bp1", f"trained ({HOME})")
+    assert len(images) == 104  # more than one page of the provider's own
+    assert provider.order_choices("vswitch") == {
+        f"vsw-{HOME}": f"main ({HOME}-h)",
+        f"vsw-{AWAY}": f"main ({AWAY}-h)",
+    }
+    assert provider.order_choices("security_group")[f"sg-{HOME}"] == f"sg-{HOME} ({HOME})"
+    assert provider.order_choices("key_pair") == {"ops": f"ops ({HOME})"}
+    assert provider.order_choices("disk_gb") == {}
+
+
+def test_an_image_of_a_machine_is_ready_once_the_provider_has_saved_it(fake):
+    provider, machine = opened(fake), fake.add("box")
+    image = provider.snapshot(machine.id, "before-upgrade")
+    states = {each.external_id: (each.name, each.is_ready) for each in provider.snapshots()}
+    assert states == {"m-bp1": ("trained", True), image: ("before-upgrade", False)}
+    assert provider.snapshots()[0].size_bytes == 100 * 1024**3
+    with pytest.raises(NotThere):
+        provider.snapshot(f"{HOME}:i-gone", "x")
 
 
 # Errors

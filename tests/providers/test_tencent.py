@@ -436,6 +436,30 @@ def test_without_one_new_id_the_outcome_is_unknown(fake, response):
         answering("tencent", fake.credentials, (200, {"Response": response})).create(order)
 
 
+# Choices and images
+
+
+def test_what_the_account_has_can_be_chosen_with_its_region_or_zone(fake):
+    provider = opened(fake)
+    images = provider.order_choices("image")
+    assert next(iter(images.items())) == ("img-1", f"trained ({HOME})")
+    assert len(images) == 24  # more than one page
+    assert provider.order_choices("subnet")[f"subnet-{AWAY}"] == f"main ({AWAY}-6)"
+    assert provider.order_choices("vpc")[f"vpc-{HOME}"] == f"vpc-{HOME} ({HOME})"
+    assert provider.order_choices("security_group")[f"sg-{HOME}"] == f"sg-{HOME} ({HOME})"
+    assert provider.order_choices("key") == {"skey-1": f"ops ({AWAY})"}
+    assert provider.order_choices("disk_gb") == {}
+
+
+def test_an_image_of_a_machine_is_ready_once_the_provider_has_saved_it(fake):
+    provider, machine = opened(fake), fake.add("box")
+    image = provider.snapshot(machine.id, "b" * 70)
+    states = {each.external_id: (each.name, each.is_ready) for each in provider.snapshots()}
+    assert states == {"img-1": ("trained", True), image: ("b" * 60, False)}
+    with pytest.raises(NotThere):
+        provider.snapshot(f"{HOME}:ins-gone", "x")
+
+
 # Errors
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from fleet.providers.aliyun.account import AliyunAccount
 from fleet.providers.aliyun.bills import charge_of, days_of
+from fleet.providers.aliyun.choices import choices_of, snapshots_of
 from fleet.providers.aliyun.client import EcsClient
 from fleet.providers.aliyun.machines import machine_of
 from fleet.providers.aliyun.offers import offers_of
@@ -24,11 +25,13 @@ from fleet.providers.base import (
     Charge,
     Field,
     HasBilling,
+    HasSnapshots,
     HasSpot,
     Machine,
     MachineOrder,
     OfferFound,
     Provider,
+    Snapshot,
     StopEffect,
     order_options,
 )
@@ -44,7 +47,7 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSpot, HasBilling):
+class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasBilling):
     """ECS instances of one Alibaba Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "aliyun"
@@ -161,6 +164,10 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSpot, HasBilling):
         beginnings = [each for each in self.options["instance_types"].replace(",", " ").split() if each]
         return [offer for region in self._regions() for offer in offers_of(client, region, beginnings)]
 
+    def order_choices(self, name: str) -> Mapping[str, str]:
+        """See CanOrder: images, security groups, vSwitches and key pairs of all regions."""
+        return choices_of(self._client(), self._regions(), name)
+
     def create(self, order: MachineOrder) -> str:
         """See CanOrder. The name is the client token too, so that the same order is never met twice."""
         region = str(order.details["region"])
@@ -191,6 +198,15 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSpot, HasBilling):
     def reboot(self, external_id: str) -> None:
         """See CanReboot."""
         self._client().reboot(*local_id(external_id))
+
+    def snapshots(self) -> list[Snapshot]:
+        """See HasSnapshots: images, from which a machine is ordered as from any other."""
+        return snapshots_of(self._client(), self._regions())
+
+    def snapshot(self, external_id: str, name: str) -> str:
+        """See HasSnapshots: an image of all disks, while the machine runs on."""
+        region, instance_id = local_id(external_id)
+        return self._client().create_image(region, instance_id, name)
 
     def stop_effect(self, billing: Billing) -> StopEffect:
         """See Provider."""

@@ -1,7 +1,8 @@
 """The ECS API 2014-05-26 over HTTP: one server for each region, all pages or an exception."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from fleet.providers.aliyun.codes import DRY_RUN_PASSED
@@ -13,7 +14,24 @@ from fleet.reasons import Reason
 VERSION: Final = "2014-05-26"
 PAGE: Final = "100"
 MAX_PAGES: Final = 200
-TYPES_PER_CALL: Final = 10
+# Regions whose server has a name of its own; all others follow one pattern. Source: the API's list of endpoints.
+HOSTS: Final[Mapping[str, str]] = {
+    "cn-hangzhou": "ecs-cn-hangzhou.aliyuncs.com",
+    "cn-hangzhou-finance": "ecs.aliyuncs.com",
+    "cn-shanghai-finance-1": "ecs-cn-hangzhou.aliyuncs.com",
+    "cn-shenzhen-finance-1": "ecs-cn-hangzhou.aliyuncs.com",
+}
+VPC_VERSION: Final = "2016-04-28"
+VPC_HOST: Final = "vpc.aliyuncs.com"
+VPC_PAGE: Final = 50
+KEY_PAGE: Final = 50
+# Images that are there or on their way; "Available" alone would hide the one that is being saved.
+IMAGE_STATES: Final = "Creating,Waiting,Available,UnAvailable,CreateFailed"
+
+
+def host_of(region: str) -> str:
+    """Return the name of a region's server."""
+    return HOSTS.get(region, f"ecs.{region}.aliyuncs.com")
 
 
 class EcsClient:
@@ -23,7 +41,7 @@ class EcsClient:
         self._rpc = rpc
 
     def _call(self, region: str, action: str, params: Mapping[str, str], *, is_write: bool = False) -> dict[str, Any]:
-        return self._rpc.call(f"ecs.{region}.aliyuncs.com", VERSION, action, params, is_write=is_write)
+        return self._rpc.call(host_of(region), VERSION, action, params, is_write=is_write)
 
     def instances(self, region: str, **filters: str) -> list[dict[str, Any]]:
         """Return the instances of a region. Raises AccessRefused when the key may not list them.
@@ -100,6 +118,36 @@ class EcsClient:
         price = info.get("Price") if isinstance(info, Mapping) else None
         return price if isinstance(price, Mapping) else None
 
+    def images(self, region: str, owner: str, states: str = "Available") -> list[dict[str, Any]]:
+        """Return the Linux images of an owner: "self", "system" (the provider's own) or "others" (shared with us)."""
+        query = {"ImageOwnerAlias": owner, "OSType": "linux", "Status": states}
+        call = partial(self._call, region, "DescribeImages")
+        return _numbered(call, {"RegionId": region, **query}, ("Images", "Image"), int(PAGE))
+
+    def create_image(self, region: str, instance_id: str, name: str) -> str:
+        """Begin saving an instance's disks as an image and return its id."""
+        params = {"RegionId": region, "InstanceId": instance_id, "ImageName": name}
+        image = text(self._call(region, "CreateImage", params, is_write=True), "ImageId")
+        if not image:
+            raise OutcomeUnknown("The answer to CreateImage names no image.")
+        return image
+
+    def security_groups(self, region: str) -> list[dict[str, Any]]:
+        """Return the security groups of a region."""
+        query = {"RegionId": region}
+        return list(self._pages(region, "DescribeSecurityGroups", query, "SecurityGroups", "SecurityGroup"))
+
+    def key_pairs(self, region: str) -> list[dict[str, Any]]:
+        """Return the SSH key pairs of a region."""
+        call = partial(self._call, region, "DescribeKeyPairs")
+        return _numbered(call, {"RegionId": region}, ("KeyPairs", "KeyPair"), KEY_PAGE)
+
+    def vswitches(self, region: str) -> list[dict[str, Any]]:
+        """Return the vSwitches of a region; they belong to another product, VPC."""
+        host = VPC_HOST if region in HOSTS else f"vpc.{region}.aliyuncs.com"
+        call = partial(self._rpc.call, host, VPC_VERSION, "DescribeVSwitches")
+        return _numbered(call, {"RegionId": region}, ("VSwitches", "VSwitch"), VPC_PAGE)
+
     def may(self, region: str, action: str, params: Mapping[str, str]) -> bool | None:
         """Say by a dry run whether the key may call an action; None when that cannot be told."""
         try:
@@ -128,6 +176,19 @@ class EcsClient:
                 break
             seen.add(token)
         raise NotUnderstood(f"The pages of {action} have no end.")
+
+
+def _numbered(
+    call: Callable[[Mapping[str, str]], dict[str, Any]], query: Mapping[str, str], names: tuple[str, str], size: int
+) -> list[dict[str, Any]]:
+    """Return the entries of all pages of an action that counts its pages. names: of the wrapper and of its entries."""
+    found: list[dict[str, Any]] = []
+    for page in range(1, MAX_PAGES + 1):
+        entries = _objects(call({**query, "PageNumber": str(page), "PageSize": str(size)}), *names)
+        found += entries
+        if len(entries) < size:
+            return found
+    raise NotUnderstood(f"The pages of {names[0]} have no end.")
 
 
 def _entries(body: Mapping[str, Any], outer: str, inner: str) -> list[Any]:

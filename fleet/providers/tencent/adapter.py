@@ -15,11 +15,13 @@ from fleet.providers.base import (
     CanReboot,
     CanStop,
     Field,
+    HasSnapshots,
     HasSpot,
     Machine,
     MachineOrder,
     OfferFound,
     Provider,
+    Snapshot,
     StopEffect,
     order_options,
 )
@@ -28,6 +30,7 @@ from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
 from fleet.providers.regions import global_id, local_id, region_list
 from fleet.providers.tencent.account import TencentAccount
+from fleet.providers.tencent.choices import IMAGE_NAME_LENGTH, choices_of, snapshots_of
 from fleet.providers.tencent.client import CvmClient
 from fleet.providers.tencent.machines import machine_of
 from fleet.providers.tencent.offers import CHARGE_TYPES, offers_of
@@ -41,7 +44,7 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSpot):
+class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
     """CVM instances of one Tencent Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "tencent"
@@ -151,6 +154,10 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSpot):
             for offer in offers_of(client.sold(region, CHARGE_TYPES), client.types(region), region, beginnings)
         ]
 
+    def order_choices(self, name: str) -> Mapping[str, str]:
+        """See CanOrder: images, security groups, networks and SSH keys of all regions."""
+        return choices_of(self._client(), self._regions(), name)
+
     def create(self, order: MachineOrder) -> str:
         """See CanOrder. The name is the client token too, so that the same order is never met twice."""
         region = str(order.details["region"])
@@ -184,6 +191,15 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSpot):
     def reboot(self, external_id: str) -> None:
         """See CanReboot."""
         self._client().reboot(*local_id(external_id))
+
+    def snapshots(self) -> list[Snapshot]:
+        """See HasSnapshots: images, from which a machine is ordered as from any other."""
+        return snapshots_of(self._client(), self._regions())
+
+    def snapshot(self, external_id: str, name: str) -> str:
+        """See HasSnapshots: an image of the system disk, while the machine runs on."""
+        region, instance_id = local_id(external_id)
+        return self._client().create_image(region, instance_id, name[:IMAGE_NAME_LENGTH])
 
     def stop_effect(self, billing: Billing) -> StopEffect:
         """See Provider."""

@@ -1,6 +1,7 @@
 """The CVM API 2017-03-12 over HTTP: one server for all regions, all pages or an exception."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fleet.providers.errors import AccessRefused, NotThere, NotUnderstood, OutcomeUnknown, Refused, Unavailable
@@ -10,6 +11,7 @@ from fleet.providers.tencent.rpc import TencentRpc
 from fleet.reasons import Reason
 
 VERSION: Final = "2017-03-12"
+VPC_VERSION: Final = "2017-03-12"
 PAGE: Final = 100
 MAX_PAGES: Final = 200
 
@@ -24,28 +26,9 @@ class CvmClient:
         return self._rpc.call("cvm", VERSION, action, body, region=region, is_write=is_write)
 
     def instances(self, region: str, filters: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-        """Return the instances of a region, all pages.
-
-        Pages are counted by offset, so one that goes away meanwhile would hide another: when the count changes between two
-        pages, the list is not believed (Unavailable) and the next round reads it again.
-        """
-        query: dict[str, Any] = {"Filters": list(filters)} if filters else {}
-        found: dict[str, dict[str, Any]] = {}
-        offset, total = 0, -1
-        for _page in range(MAX_PAGES):
-            body = self._call(region, "DescribeInstances", {**query, "Offset": offset, "Limit": PAGE})
-            page, count = _objects(body, "InstanceSet"), whole(body.get("TotalCount"))
-            if count is None or (not page and offset < count):
-                raise NotUnderstood("Tencent Cloud's list of instances breaks off.")
-            if total not in {-1, count}:
-                raise Unavailable("The list of instances changed while it was read.")
-            total, offset = count, offset + len(page)
-            found |= {text(each, "InstanceId"): each for each in page}
-            if offset >= total:
-                break
-        if len(found) < total or offset < total:
-            raise NotUnderstood("Tencent Cloud's pages of instances repeat themselves or have no end.")
-        return list(found.values())
+        """Return the instances of a region, all pages."""
+        call = partial(self._call, region, "DescribeInstances")
+        return _all(call, ("InstanceSet", "InstanceId"), {"Filters": list(filters)} if filters else {})
 
     def instance(self, region: str, instance_id: str) -> dict[str, Any] | None:
         """Return one instance, None when there is none of that id."""
@@ -92,6 +75,38 @@ class CvmClient:
         """Return the instance types of a region by zone, with their cards."""
         return _objects(self._call(region, "DescribeInstanceTypeConfigs", {}), "InstanceTypeConfigSet")
 
+    def images(self, region: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the images of some kinds: PRIVATE_IMAGE, SHARED_IMAGE, PUBLIC_IMAGE."""
+        call = partial(self._call, region, "DescribeImages")
+        query = {"Filters": [{"Name": "image-type", "Values": list(kinds)}]}
+        return _all(call, ("ImageSet", "ImageId"), query)
+
+    def create_image(self, region: str, instance_id: str, name: str) -> str:
+        """Begin saving an instance's system disk as an image and return its id."""
+        answer = self._call(region, "CreateImage", {"InstanceId": instance_id, "ImageName": name}, is_write=True)
+        image = text(answer, "ImageId")
+        if not image:
+            raise OutcomeUnknown("The answer to CreateImage names no image.")
+        return image
+
+    def keys(self, region: str) -> list[dict[str, Any]]:
+        """Return the account's SSH keys."""
+        return _all(partial(self._call, region, "DescribeKeyPairs"), ("KeyPairSet", "KeyId"), {})
+
+    def security_groups(self, region: str) -> list[dict[str, Any]]:
+        """Return the security groups of a region; they belong to another product, VPC."""
+        call = partial(self._vpc, region, "DescribeSecurityGroups")
+        return _all(call, ("SecurityGroupSet", "SecurityGroupId"), {})
+
+    def subnets(self, region: str) -> list[dict[str, Any]]:
+        """Return the subnets of a region, each with its network and zone."""
+        return _all(partial(self._vpc, region, "DescribeSubnets"), ("SubnetSet", "SubnetId"), {})
+
+    def _vpc(self, region: str, action: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Call an action of VPC, which wants text where CVM wants numbers."""
+        paged = {name: str(value) if isinstance(value, int) else value for name, value in body.items()}
+        return self._rpc.call("vpc", VPC_VERSION, action, paged, region=region)
+
     def may_order(self, region: str, zone: str) -> bool | None:
         """Say by a dry run whether the key may order; None when that cannot be told."""
         try:
@@ -103,6 +118,33 @@ class CvmClient:
         except Refused as error:
             return True if error.raw_code == DRY_RUN_PASSED else None
         return True
+
+
+def _all(
+    call: Callable[[Mapping[str, Any]], dict[str, Any]], names: tuple[str, str], query: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the entries of all pages. names: of the list and of an entry's id.
+
+    Pages are counted by offset, so an entry that goes away meanwhile would hide another: when the count changes between two
+    pages, the list is not believed (Unavailable) and the next round reads it again.
+    """
+    key, id_name = names
+    found: dict[str, dict[str, Any]] = {}
+    offset, total = 0, -1
+    for _page in range(MAX_PAGES):
+        body = call({**query, "Offset": offset, "Limit": PAGE})
+        page, count = _objects(body, key), whole(body.get("TotalCount"))
+        if count is None or (not page and offset < count):
+            raise NotUnderstood(f"Tencent Cloud's {key} breaks off.")
+        if total not in {-1, count}:
+            raise Unavailable(f"Tencent Cloud's {key} changed while it was read.")
+        total, offset = count, offset + len(page)
+        found |= {text(each, id_name): each for each in page}
+        if offset >= total:
+            break
+    if len(found) < total or offset < total:
+        raise NotUnderstood(f"The pages of Tencent Cloud's {key} repeat themselves or have no end.")
+    return list(found.values())
 
 
 def _objects(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
