@@ -247,7 +247,7 @@ class FakeVast(FakeVendor):
             "is_bid": machine.is_spot,
             "min_bid": 0.16,
             "dph_base": cost,
-            "dph_total": cost + 0.0104,
+            "dph_total": round(cost + 0.0104, 6),
             "storage_cost": 0.15,
             "storage_total_cost": 0.0104,
             "instance": {"gpuCostPerHour": cost if current == "running" else 0, "diskHour": 0.0104, "totalHour": cost},
