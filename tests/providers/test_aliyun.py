@@ -3,12 +3,12 @@
 import base64
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
 
-from fleet.providers.aliyun.bills import days_of
+from fleet.providers.aliyun.bills import charge_of, days_of
 from fleet.providers.aliyun.client import host_of
 from fleet.providers.aliyun.codes import failure
 from fleet.providers.aliyun.machines import STATUS, machine_of
@@ -541,6 +541,40 @@ def test_charges_name_the_machines_that_are_still_there_and_are_exact(fake):
     ]
     assert {(each.start, each.end) for each in charges} == {(start, start.replace(day=29))}
     assert {each["BillingDate"] for each in sent(fake, "DescribeInstanceBill")} == {"2026-11-29"}
+
+
+# The provider's own examples
+
+
+def example(name):
+    """Return an example answer of the provider's documentation; skips the test when it is not at hand."""
+    return (200, needed(f"alibaba/fixtures/{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_documentations_instance_is_read(fake):
+    last = (200, {"Instances": {"Instance": []}, "NextToken": ""})
+    answers = [example("ecs.DescribeInstances"), last]
+    [machine] = answering("aliyun", fake.credentials, *answers, options={"regions": HOME}).machines()
+    assert (machine.gpu_model, machine.gpu_count, machine.region) == ("V100 16GB", 4, "cn-hangzhou-g")
+    assert (machine.status, machine.raw_status) == (MachineStatus.PREEMPTED, "Running (Recycling)")
+    assert machine.address == "42.112.**.**"
+    assert machine.created_at == datetime(2017, 12, 10, 4, 4, tzinfo=UTC)
+
+
+def test_the_documentations_balance_and_bill_are_read(fake):
+    dry = (400, {"Code": "DryRunOperation", "Message": "passed"})
+    answers = [(200, {"Arn": "x"}), dry, example("bss.QueryAccountBalance"), dry]
+    check = answering("aliyun", fake.credentials, *answers, options={"regions": HOME}).check()
+    assert check.balance == Money(Decimal("10000.00"), "CNY")
+    assert check.permissions == {"list": True, "order": True, "billing": True}
+    item = json.loads(example("bss.DescribeInstanceBill")[1], parse_float=Decimal)["Data"]["Items"][0]
+    charge = charge_of(item, date(2020, 3, 20), {}, "CNY")
+    assert (charge.external_id, charge.amount) == ("i-dadada", Money(Decimal("0.1"), "CNY"))
+
+
+def test_the_documentations_price_is_the_trade_price():
+    price = json.loads(example("ecs.DescribePrice")[1], parse_float=Decimal)["PriceInfo"]["Price"]
+    assert instance_price(price) == Money(Decimal("3712.8"), "CNY")
 
 
 # Requests

@@ -516,6 +516,30 @@ def test_an_internal_error_of_a_read_is_the_provider_being_down():
     assert type(failure("InternalError", "words", is_write=False)) is Unavailable
 
 
+def example(name):
+    """Return an example answer of the provider's documentation; skips the test when it is not at hand."""
+    text = needed(f"tencent/fixtures/{name}.json").read_text(encoding="utf-8")
+    return json.loads(text, parse_float=Decimal)["response"]
+
+
+def test_the_documentations_instance_is_read():
+    [instance] = example("cvm.DescribeInstances.0")["Response"]["InstanceSet"]
+    machine = machine_of(instance, HOME)
+    assert (machine.status, machine.raw_status) == (MachineStatus.LOCKED, "RUNNING (PROTECTIVELY_ISOLATED)")
+    assert (machine.gpu_count, machine.memory_bytes, machine.region) == (0, 1024**3, "ap-guangzhou-3")
+    assert (machine.address, machine.renews_at) == ("123.207.11.190", None)
+
+
+def test_the_documentations_prices_are_read():
+    [item] = example("cvm.DescribeZoneInstanceConfigInfos.0")["Response"]["InstanceTypeQuotaSet"]
+    assert list(offers_of([item], [], HOME, [])) == []  # a type without a card
+    as_gpu = {**item, "Gpu": 1, "InstanceType": "GN7.X", "InstanceChargeType": "PREPAID"}
+    month, year = offers_of([as_gpu], [], HOME, [])
+    assert (month.price_per_term, year.price_per_term) == (Money(Decimal(59), "CNY"), Money(Decimal("587.64"), "CNY"))
+    hourly = example("cvm.InquiryPriceRunInstances.1")["Response"]["Price"]["InstancePrice"]
+    assert price_of(hourly, ("UnitPriceDiscount", "UnitPrice"), Billing.HOURLY) == Money(Decimal("3.33"), "CNY")
+
+
 def test_what_holds_requests_against_the_metadata_finds_misspellings():
     needed(SPEC)
     assert tencent_problems(SPEC, "StopInstances", {"InstanceIds": ["ins-1"], "StoppedMode": "STOP_CHARGING"}) == []
