@@ -62,7 +62,7 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
             name="secret_key",
             label="SecretKey",
             is_secret=True,
-            help=_("The user needs QcloudCVMFullAccess; QCloudFinanceFullAccess, or its read part, for the balance."),
+            help=_("The user needs QcloudCVMFullAccess, and finance:DescribeAccountBalance besides for the balance."),
         ),
     )
     option_fields = (
