@@ -8,6 +8,7 @@ from fleet.agent.backoff import Backoff
 from fleet.agent.panel import RefusedError, TokenRefusedError, UnreachableError
 from fleet.agent.reporter import Reporter
 from fleet.agent.spool import Spool
+from tests.agent.clock import Clock
 
 BOOT = "6f1c0c0e-8a5d-4a44-9f3a-0f5f4f3d2c1b"
 
@@ -26,16 +27,6 @@ class Client:
             if answer is not None:
                 raise answer
         return wire.ReportAnswer(1, 1, 5.0, 5.0, 1)
-
-
-class Clock:
-    """The monotonic clock, moved by hand."""
-
-    def __init__(self):
-        self.now = 1_000.0
-
-    def monotonic(self):
-        return self.now
 
 
 @pytest.fixture

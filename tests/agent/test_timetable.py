@@ -8,14 +8,7 @@ from fleet.agent.intervals import Intervals
 from fleet.agent.policy import Policy
 from fleet.agent.state import Identity
 from fleet.agent.timetable import Timetable
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1_000.0
-
-    def monotonic(self):
-        return self.now
+from tests.agent.clock import Clock
 
 
 @pytest.fixture

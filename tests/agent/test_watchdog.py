@@ -7,18 +7,12 @@ import pytest
 
 from fleet.agent import watchdog as watchdog_module
 from fleet.agent.watchdog import EXIT_FROZEN, Watchdog
-
-
-class Clock:
-    now = 10_000.0
-
-    def monotonic(self):
-        return self.now
+from tests.agent.clock import Clock
 
 
 @pytest.fixture
 def time(monkeypatch):
-    made = Clock()
+    made = Clock(now=10_000.0)
     monkeypatch.setattr(watchdog_module, "time", made)
     return made
 

@@ -91,31 +91,22 @@ def test_the_note_of_a_server_cut_off_long_ago_is_no_obstacle_when_its_number_is
     assert note.exists()
 
 
+def up(data_dir, port):
+    """Run the command, which is to end by itself."""
+    environment = {**os.environ, "FLEETDECK_DATA_DIR": str(data_dir), "FLEETDECK_PORT": str(port)}
+    command = [sys.executable, "manage.py", "up"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=datadir.BASE_DIR)
+
+
 def test_a_setting_that_cannot_be_used_is_a_sentence(tmp_path):
-    environment = {**os.environ, "FLEETDECK_DATA_DIR": str(tmp_path), "FLEETDECK_PORT": "eighty"}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "up"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=datadir.BASE_DIR,
-    )
+    done = up(tmp_path, "eighty")
     assert done.returncode == 1
     assert done.stderr.startswith("up: A setting cannot be used")
     assert "Traceback" not in done.stderr
 
 
 def test_a_port_in_use_ends_the_command_before_anything_is_started(tmp_path, listening):
-    environment = {**os.environ, "FLEETDECK_DATA_DIR": str(tmp_path), "FLEETDECK_PORT": str(listening)}
-    done = subprocess.run(
-        [sys.executable, "manage.py", "up"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=datadir.BASE_DIR,
-    )
+    done = up(tmp_path, listening)
     assert done.returncode == 1
     assert done.stderr.startswith(f"up: Port {listening} on 127.0.0.1 is in use")
     assert not (tmp_path / "postgres").exists()
