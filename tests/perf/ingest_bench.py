@@ -29,9 +29,9 @@ from tests.perf.load import send_all
 from tests.perf.store_bench import database
 
 CONNECTIONS = 16
-REPORTS = 200  # for each connection and round
+REPORTS = 100  # for each connection and round
 ROUNDS = 7
-COPIES = 1500  # for each round
+COPIES = 500  # for each round
 GOAL_COPY = 2.2
 GOAL_VICTORIA = 0.85
 

@@ -33,7 +33,7 @@ def add_servers(numbers, at: datetime):
             state=ServerState.READY,
             state_changed_at=at,
             created_at=at,
-            gpu_health=GpuHealth.OK,
+            gpu_health=GpuHealth.HEALTHY,
             driver_state=DriverState.OK,
             driver_version="590.48.01",
             provider=PROVIDERS[number % len(PROVIDERS)],

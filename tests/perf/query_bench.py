@@ -113,7 +113,7 @@ def timed(call):
 
 
 def measure(calls):
-    """Run all calls in turn, `RUNS` times after a warm-up; returns {name: (median ms, bytes)}."""
+    """Run all calls in turn, `RUNS` times after a warm-up; returns {name: (ms of each run, bytes)}."""
     for call in calls.values():
         for _ in range(3):
             call()
@@ -121,18 +121,21 @@ def measure(calls):
     for _ in range(RUNS):
         for name, call in calls.items():
             results[name].append(timed(call))
-    return {name: (statistics.median(ms for ms, _ in rows), rows[0][1]) for name, rows in results.items()}
+    return {name: ([ms for ms, _ in rows], rows[0][1]) for name, rows in results.items()}
 
 
 def compare(name, result, peer, goal):
-    """Return the row of one chart beside the peer's."""
-    ms, size = result
+    """Return the row of one chart beside the peer's: the middle one of the ratios of neighbouring runs, and their quartiles."""
+    times, size = result
+    ms = statistics.median(times)
     note = f"{size / 1000:,.0f} KB"
     if peer is None:
         missing = peers.MISSING.format("VictoriaMetrics", "victoria-metrics")
         return Row(name, ms, "ms p50", peer="VictoriaMetrics", goal=goal, note=f"{note}; {missing}")
-    note += f"; VictoriaMetrics {peer[0]:.3g} ms, {peer[1] / 1000:,.0f} KB"
-    return Row(name, ms, "ms p50", peer="VictoriaMetrics", ratio=ms / peer[0], goal=goal, note=note)
+    ratios = [one / other for one, other in zip(times, peer[0], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    note += f"; VictoriaMetrics {statistics.median(peer[0]):.3g} ms, {peer[1] / 1000:,.0f} KB; {low:.2f} to {high:.2f}"
+    return Row(name, ms, "ms p50", peer="VictoriaMetrics", ratio=middle, goal=goal, note=note)
 
 
 def run(_out_dir):
