@@ -73,7 +73,18 @@ class FakeCompshare(FakeVendor):
         self.quotes_all = True  # a question without a charge type is answered for all of them, else for the month
 
     def next_id(self):
-        return f"uhost-{super().next_id()}tq6i2ltk"
+        return f"cn-wlcb:uhost-{super().next_id()}tq6i2ltk"
+
+    def add(self, name="machine", **facts):
+        """Put a machine where its zone is: the key here, as the panel's id, names the region."""
+        machine = super().add(name, **facts)
+        del self.machines[machine.id]
+        return self._placed(machine)
+
+    def _placed(self, machine):
+        machine.id = f"{region_of(machine)}:{local(machine)}"
+        self.machines[machine.id] = machine
+        return machine
 
     def default_facts(self):
         return {"gpu": "4090"}
@@ -192,14 +203,13 @@ class FakeCompshare(FakeVendor):
             is_spot=form["ChargeType"] == "Spot",
             facts={"zone": zone, "charge_type": "Postpay" if form["ChargeType"] == "Spot" else form["ChargeType"]},
         )
-        self.machines[machine.id] = machine
-        return success(UHostIds=[machine.id])
+        return success(UHostIds=[local(self._placed(machine))])
 
     def _start_comp_share_instance(self, form):
         return self._act(form, {"Stopped"}, "starting", needs_capacity=True)
 
     def _stop_comp_share_instance(self, form):
-        machine = self.machines.get(form["UHostId"])
+        machine = self.machines.get(f"{form['Region']}:{form['UHostId']}")
         if machine is not None and machine.is_spot and form.get("Force") != "true":
             return failure(8328, "Spot instance can not be stopped")
         return self._act(form, {"Running"}, "stopping")
@@ -210,11 +220,11 @@ class FakeCompshare(FakeVendor):
     def _terminate_comp_share_instance(self, form):
         answer = self._act(form, {"Stopped", "Install Fail"}, "stopped")
         if answer.json()["RetCode"] == 0:
-            del self.machines[form["UHostId"]]
+            del self.machines[f"{form['Region']}:{form['UHostId']}"]
         return answer
 
     def _act(self, form, states, status, *, needs_capacity=False):
-        machine = self.machines.get(form["UHostId"])
+        machine = self.machines.get(f"{form['Region']}:{form['UHostId']}")
         if machine is None or zone_of(machine) != form["Zone"]:
             return failure(8039, "UHost instance not found")
         if self.host(machine)["State"] not in states:
@@ -222,7 +232,7 @@ class FakeCompshare(FakeVendor):
         if needs_capacity and not self.has_capacity:
             return self.no_capacity(None)
         machine.status, machine.is_preempted = status, False
-        return success(UHostId=machine.id)
+        return success(UHostId=local(machine))
 
     def _create_comp_share_custom_image(self, form):
         image_id = f"compshareImage-own{len(self.images)}"
@@ -242,7 +252,7 @@ class FakeCompshare(FakeVendor):
         running = state == "Running"
         memory = GPUS.get(machine.gpu)
         return {
-            "UHostId": machine.id,
+            "UHostId": local(machine),
             "Name": machine.name,
             "State": state,
             "Zone": zone_of(machine),
@@ -265,7 +275,7 @@ class FakeCompshare(FakeVendor):
             "InstanceType": "Container",
             "CompShareImageId": "compshareImage-1minbz219ceq",
             "IPSet": [
-                {"IPMode": "IPv4", "Type": "Private", "IP": f"cpod-{machine.id}"},
+                {"IPMode": "IPv4", "Type": "Private", "IP": f"cpod-{local(machine)}"},
                 {"IPMode": "IPv4", "Type": "Bgp", "IP": "203.0.113.9"},
             ],
             "SshLoginCommand": "ssh -p 28870 root@cpod-1tq6-s1.podtcp.compshare.cn" if running else "",
@@ -278,6 +288,11 @@ class FakeCompshare(FakeVendor):
 def form_of(request):
     """Return the parameters of a request."""
     return dict(parse_qsl(request.content.decode(), keep_blank_values=True))
+
+
+def local(machine):
+    """Return the id of a machine as the vendor has it."""
+    return machine.id.partition(":")[2]
 
 
 def zone_of(machine):

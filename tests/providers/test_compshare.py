@@ -23,7 +23,7 @@ from fleet.providers.errors import (
 )
 from fleet.reasons import Reason
 from panel.core.money import Money
-from tests.fakes.compshare import PASSWORD, FakeCompshare, failure, form_of, success
+from tests.fakes.compshare import PASSWORD, FakeCompshare, failure, form_of, local, success
 from tests.providers import ucloud_spec
 from tests.providers.spec import needed
 
@@ -169,9 +169,30 @@ def test_machines_of_all_regions_are_listed_once(vendor):
 def test_a_machine_in_a_region_that_is_sold_no_more_is_still_there(vendor):
     machine = vendor.add("old", facts={"zone": "cn-bj2-03"})
     provider = opened(vendor)
+    assert [each.external_id for each in provider.machines()] == [machine.id]
     assert provider.machine(machine.id).name == "old"
     provider.stop(machine.id)
     assert sent(vendor, "StopCompShareInstance")[0]["Region"] == "cn-bj2"
+
+
+def test_a_call_that_ignores_the_region_changes_no_id_and_shows_no_machine_twice(vendor):
+    machine = vendor.add("south", facts={"zone": "cn-sh2-01"})
+    instead(vendor, "DescribeCompShareInstance", success(TotalCount=1, UHostSet=[vendor.host(machine)]))
+    assert [each.external_id for each in opened(vendor).machines()] == [machine.id]
+
+
+def test_an_id_without_a_region_never_looks_like_a_machine_that_has_ended(vendor):
+    with pytest.raises(Refused):
+        opened(vendor).machine("uhost-1")
+    with pytest.raises(Refused):
+        opened(vendor).terminate("uhost-1")
+
+
+def test_one_machine_is_looked_for_in_its_region_alone(vendor):
+    machine = vendor.add("south", facts={"zone": "cn-sh2-01"})
+    opened(vendor).machine(machine.id)
+    assert [form["Region"] for form in sent(vendor, "DescribeCompShareInstance")] == ["cn-sh2"]
+    assert len(vendor.requests) == 1
 
 
 def test_a_region_that_a_person_named_and_nobody_knows_is_an_error(vendor):
@@ -476,7 +497,7 @@ def test_a_running_machine_is_stopped_before_it_is_deleted_with_its_disks(vendor
     provider.terminate(machine.id)
     assert sent(vendor, "TerminateCompShareInstance") == []
     provider.terminate(machine.id)  # still stopping: nothing more is sent
-    place = {"Region": "cn-sh2", "Zone": "cn-sh2-01", "UHostId": machine.id}
+    place = {"Region": "cn-sh2", "Zone": "cn-sh2-01", "UHostId": local(machine)}
     assert sent(vendor, "StopCompShareInstance") == [place]
     vendor.advance()
     provider.terminate(machine.id)
@@ -511,7 +532,7 @@ def test_a_spot_machine_that_was_taken_back_can_be_started_where_there_are_cards
 @pytest.mark.parametrize("action", ["start", "stop", "reboot"])
 def test_acting_on_a_machine_that_is_not_there_says_so(vendor, action):
     with pytest.raises(NotThere):
-        getattr(opened(vendor), action)("uhost-nobody")
+        getattr(opened(vendor), action)("cn-wlcb:uhost-nobody")
 
 
 def test_an_image_is_made_and_listed(vendor):

@@ -26,7 +26,7 @@ from fleet.providers.base import (
     order_options,
 )
 from fleet.providers.compshare.client import HOME_REGION, KNOWN_REGIONS, NO_SUCH_PARAMETER, CompshareClient
-from fleet.providers.compshare.machines import CURRENCY, billing_of, image_of, machine_of
+from fleet.providers.compshare.machines import CURRENCY, billing_of, image_of, machine_of, region_of
 from fleet.providers.compshare.offers import (
     DISK_GIB,
     Form,
@@ -34,11 +34,13 @@ from fleet.providers.compshare.offers import (
     forms_of,
     inventory_of,
     offers_of,
+    order_params,
     quotes_of,
 )
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import tried
-from fleet.providers.reading import text, whole
+from fleet.providers.reading import text
+from fleet.providers.regions import global_id, local_id, region_list
 from fleet.reasons import Reason
 from panel.core.money import Money
 
@@ -98,14 +100,15 @@ class Compshare(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
 
     def machines(self) -> list[Machine]:
         """See Provider: of all regions."""
-        return [machine_of(host) for _region, host in self._hosts(self._client())]
+        return [machine_of(host, region) for region, host in self._hosts(self._client())]
 
     def machine(self, external_id: str) -> Machine | None:
-        """See Provider. Only a whole list says that a machine is not there."""
+        """See Provider. The id names the region, so one that is sold no more is still asked."""
         try:
-            return machine_of(self._host(self._client(), external_id)[1])
+            region, host = self._host(self._client(), external_id)
         except NotThere:
             return None
+        return machine_of(host, region)
 
     def offers(self) -> list[OfferFound]:
         """See HasOffers. Quotes are asked for what has cards free, or may have; the rest is sold out and has no price."""
@@ -144,25 +147,8 @@ class Compshare(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
 
     def create(self, order: MachineOrder) -> str:
         """See CanOrder. There is no key against doing it twice: the name is searched for after a lost answer."""
-        options, details = order_options(self, order), order.details
-        size = whole(options["disk_gb"])
-        if size is None or not 20 <= size <= 1000:
-            raise Refused(gettext("The system disk must have 20 to 1000 GB."), permanent=True)
-        return self._client().create(
-            Region=details["region"],
-            Zone=details["zone"],
-            GpuType=details["gpu_type"],
-            GPU=order.gpu_count,
-            CPU=details["cpu"],
-            Memory=details["memory_mib"],
-            MachineType="G",
-            MinimalCpuPlatform="Auto",
-            CompShareImageId=options["image"],
-            Disks=[{"IsBoot": True, "Type": details["boot_disk"], "Size": size}],
-            ChargeType=details["charge_type"],
-            Quantity=1 if order.billing in TERM_HOURS else None,
-            Name=order.name,
-        )
+        created = self._client().create(**order_params(order, order_options(self, order)))
+        return global_id(order.details["region"], created)
 
     def terminate(self, external_id: str) -> None:
         """See CanOrder. Only a machine that is off is deleted, so a running one is stopped first; call again then."""
@@ -221,11 +207,12 @@ class Compshare(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
         """See HasSnapshots. A container must run for it; a virtual machine may be off."""
         client = self._client()
         region, host = self._host(client, external_id)
-        return client.create_image(region=region, zone=text(host, "Zone"), instance_id=external_id, name=name)
+        return client.create_image(region=region, zone=text(host, "Zone"), instance_id=text(host, "UHostId"), name=name)
 
     def _regions(self, zones: list[dict[str, Any]]) -> list[str]:
-        further = [part.strip() for part in self.options["regions"].split(",")]
-        return list(dict.fromkeys(filter(None, [*(text(zone, "Region") for zone in zones), *further])))
+        further = self.options["regions"].strip()
+        told = [*(text(zone, "Region") for zone in zones), *(region_list(further) if further else ())]
+        return list(dict.fromkeys(filter(None, told)))
 
     def _hosts(self, client: CompshareClient) -> list[tuple[str, dict[str, Any]]]:
         """Return (region, entry) of every instance. A call that ignored the region would show one twice: it counts once."""
@@ -239,13 +226,17 @@ class Compshare(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
                     raise
                 continue  # one that this account does not have
             for host in hosts:
-                found.setdefault(text(host, "UHostId"), (text(host, "Region") or region, host))
+                found.setdefault(text(host, "UHostId"), (region_of(host, region), host))
         return list(found.values())
 
     def _host(self, client: CompshareClient, external_id: str) -> tuple[str, dict[str, Any]]:
-        """Return (region, entry) of one instance. Raises NotThere."""
-        for region, host in self._hosts(client):
-            if text(host, "UHostId") == external_id:
+        """Return (region, entry) of one instance: only the whole list of its region says that it is not there.
+
+        Raises NotThere.
+        """
+        region, instance_id = local_id(external_id)
+        for host in client.instances(region):
+            if text(host, "UHostId") == instance_id:
                 return region, host
         raise NotThere(gettext("Compshare has no such machine."))
 

@@ -8,6 +8,7 @@ from fleet.providers.base import TERM_HOURS, Billing, Machine, MachineStatus, Sn
 from fleet.providers.compshare.client import objects
 from fleet.providers.gpu_models import GIB, gpu_model
 from fleet.providers.reading import money, text, time, whole
+from fleet.providers.regions import global_id
 from panel.core.money import Money
 
 CURRENCY: Final = "CNY"
@@ -37,7 +38,13 @@ _SSH: Final = re.compile(r"@([A-Za-z0-9.-]+)")
 _SSH_PORT: Final = re.compile(r"-p\s*(\d+)")
 
 
-def machine_of(host: Mapping[str, Any]) -> Machine:
+def region_of(host: Mapping[str, Any], asked: str) -> str:
+    """Return the region of an instance: a zone is named after its region. asked: the region whose list shows it."""
+    zone = text(host, "Zone")
+    return asked if not zone or zone.startswith(f"{asked}-") else zone.rpartition("-")[0]
+
+
+def machine_of(host: Mapping[str, Any], region: str) -> Machine:
     """Return a machine from its entry in the list. Passwords and addresses of notebooks, which stand there, are not kept."""
     charge_type, billing = text(host, "ChargeType"), billing_of(host)
     memory_gib = whole(_member(host, "GraphicsMemory", "Value"))
@@ -46,7 +53,7 @@ def machine_of(host: Mapping[str, Any]) -> Machine:
     address, port = _ssh(host)
     memory_mib = whole(host.get("Memory"))
     return Machine(
-        external_id=text(host, "UHostId"),
+        external_id=global_id(region, text(host, "UHostId")),
         name=text(host, "Name"),
         status=status,
         raw_status=text(host, "State"),

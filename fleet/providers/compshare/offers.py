@@ -1,19 +1,24 @@
-"""What Compshare sells: forms of machines, free cards by pool, quotes in yuan for the whole machine and term. Pure."""
+"""What Compshare sells, and how it is ordered: forms of machines, free cards by pool, quotes in yuan. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fleet.providers.base import PREPAID, Billing, OfferFound, Stock
+from django.utils.translation import gettext as _
+
+from fleet.providers.base import PREPAID, Billing, MachineOrder, OfferFound, Stock
 from fleet.providers.compshare.client import objects
 from fleet.providers.compshare.machines import CURRENCY, hourly
+from fleet.providers.errors import Refused
 from fleet.providers.gpu_models import GIB, gpu_model
 from fleet.providers.reading import money, text, whole
 from panel.core.money import Money
 
 COUNTS: Final = frozenset({1, 2, 4, 8})
 DISK_GIB: Final = 100  # free of charge; quotes are for it
+LEAST_DISK_GIB: Final = 20
+MOST_DISK_GIB: Final = 1000
 POOLS: Final[Mapping[Billing, str]] = {Billing.SPOT: "Spot"}
 POOL: Final = "Exclusive"
 # What can be ordered, by charge type. Dynamic is of disks only, and a year is not in the documentation of orders.
@@ -155,12 +160,10 @@ def quotes_of(answer: Mapping[str, Any]) -> dict[str, Money]:
 
 def offers_of(form: Form, inventory: Inventory, zone_id: str, quotes: Mapping[str, Money]) -> list[OfferFound]:
     """Return one offer for each way to pay that is quoted; the hourly one without a price where none is."""
-    kinds = [kind for kind in OFFERED if kind in quotes and not (kind == "Spot" and _has_no_spot(form, inventory))]
+    kinds = [
+        kind for kind in OFFERED if kind in quotes and (kind != "Spot" or form.gpu_type not in inventory.without_spot)
+    ]
     return [_offer(form, kind, inventory, zone_id, quotes.get(kind)) for kind in kinds or ["Postpay"]]
-
-
-def _has_no_spot(form: Form, inventory: Inventory) -> bool:
-    return form.gpu_type in inventory.without_spot
 
 
 def _offer(form: Form, kind: str, inventory: Inventory, zone_id: str, price: Money | None) -> OfferFound:
@@ -193,3 +196,26 @@ def _offer(form: Form, kind: str, inventory: Inventory, zone_id: str, price: Mon
             "charge_type": kind,
         },
     )
+
+
+def order_params(order: MachineOrder, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return what an instance is ordered with. Raises Refused for a disk that cannot be had."""
+    details, size = order.details, whole(options["disk_gb"])
+    if size is None or not LEAST_DISK_GIB <= size <= MOST_DISK_GIB:
+        facts = {"least": LEAST_DISK_GIB, "most": MOST_DISK_GIB}
+        raise Refused(_("The system disk must have %(least)d to %(most)d GB.") % facts, permanent=True)
+    return {
+        "Region": details["region"],
+        "Zone": details["zone"],
+        "GpuType": details["gpu_type"],
+        "GPU": order.gpu_count,
+        "CPU": details["cpu"],
+        "Memory": details["memory_mib"],
+        "MachineType": "G",
+        "MinimalCpuPlatform": "Auto",
+        "CompShareImageId": options["image"],
+        "Disks": [{"IsBoot": True, "Type": details["boot_disk"], "Size": size}],
+        "ChargeType": details["charge_type"],  # the vendor's default is a month
+        "Quantity": 1 if order.billing in PREPAID else None,
+        "Name": order.name,
+    }
