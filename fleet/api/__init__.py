@@ -5,6 +5,7 @@ from rest_framework.routers import BaseRouter
 
 def register(router: BaseRouter) -> None:
     """Add servers, agents, join tokens and faults; GPUs, which show their newest readings, are monitoring's."""
+    from fleet.api import leasing
     from fleet.api.agents import AgentViewSet
     from fleet.api.faults import FaultViewSet
     from fleet.api.join_tokens import JoinTokenViewSet
@@ -14,3 +15,4 @@ def register(router: BaseRouter) -> None:
     router.register("agents", AgentViewSet, basename="agent")
     router.register("join-tokens", JoinTokenViewSet, basename="join-token")
     router.register("faults", FaultViewSet, basename="fault")
+    leasing.register(router)

@@ -15,6 +15,7 @@ from fleet.api.serializers import AgentSerializer
 from fleet.models import Agent
 from fleet.selectors import agent_list
 from fleet.services.agents import MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, agent_configure, agent_revoke
+from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
@@ -64,9 +65,8 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     )
     def partial_update(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the object is looked up by it)
         """The agent hears of it with the answer to its next report."""
-        body = IntervalsSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        agent = agent_configure(agent_id=self.get_object().pk, actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, IntervalsSerializer)
+        agent = agent_configure(agent_id=self.get_object().pk, actor=Actor.from_request(request), **body)
         return Response(self.get_serializer(agent).data)
 
     @extend_schema(
@@ -78,7 +78,6 @@ class AgentViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     @action(detail=True, methods=["post"])
     def revoke(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the object is looked up by it)
         """For a token that may be in wrong hands."""
-        body = RevokeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        agent = agent_revoke(agent=self.get_object(), actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, RevokeSerializer)
+        agent = agent_revoke(agent=self.get_object(), actor=Actor.from_request(request), **body)
         return Response(self.get_serializer(agent).data, status=status.HTTP_202_ACCEPTED)

@@ -15,6 +15,7 @@ from fleet.api.serializers import JoinTokenSerializer, NewJoinTokenSerializer
 from fleet.models import JoinToken
 from fleet.selectors import join_token_list
 from fleet.services.joining import join_token_create, join_token_revoke
+from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
@@ -64,10 +65,9 @@ class JoinTokenViewSet(
     )
     def create(self, request: Request) -> Response:
         """Make a token that one machine can use within 24 hours. It stands in this answer and nowhere else."""
-        body = JoinTokenCreateSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        mirror = mirror_url(body.validated_data.pop("mirror"))
-        made = join_token_create(actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, JoinTokenCreateSerializer)
+        mirror = mirror_url(body.pop("mirror"))
+        made = join_token_create(actor=Actor.from_request(request), **body)
         url = panel_url(request._request)  # noqa: SLF001 (DRF's own way to Django's request)
         command = join_command(url=url, token=made.token, mirror=mirror)
         answer = {**JoinTokenSerializer(made.row).data, "token": made.token, "command": command}

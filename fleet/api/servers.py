@@ -19,6 +19,7 @@ from fleet.selectors import server_list
 from fleet.services.gpus import gpus_forget
 from fleet.services.joining import join_token_create
 from fleet.services.servers import server_end, server_maintenance_set, server_remove, server_update
+from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
@@ -112,9 +113,8 @@ class ServerViewSet(
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change what stands in the body."""
-        body = ServerUpdateSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        server_update(server_id=int(pk), actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, ServerUpdateSerializer)
+        server_update(server_id=int(pk), actor=Actor.from_request(request), **body)
         return self._answer(pk, status.HTTP_200_OK)
 
     def perform_destroy(self, instance: Server) -> None:
@@ -125,9 +125,8 @@ class ServerViewSet(
     @action(detail=True, methods=["post"])
     def retire(self, request: Request, pk: str) -> Response:
         """End its agent's token; its history stays."""
-        body = ReasonSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        note = body.validated_data["reason"]
+        body = body_of(request, ReasonSerializer)
+        note = body["reason"]
         server_end(server_id=int(pk), reason="retired", actor=Actor.from_request(request), note=note)
         return self._answer(pk)
 
@@ -139,9 +138,8 @@ class ServerViewSet(
     @action(detail=True, methods=["post"])
     def maintenance(self, request: Request, pk: str) -> Response:
         """In maintenance a server is left alone; out of it, its reports decide what it is."""
-        body = MaintenanceSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        server_maintenance_set(server_id=int(pk), actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, MaintenanceSerializer)
+        server_maintenance_set(server_id=int(pk), actor=Actor.from_request(request), **body)
         return self._answer(pk)
 
     @extend_schema(
@@ -150,13 +148,12 @@ class ServerViewSet(
     @action(detail=True, methods=["post"], url_path="forget-gpus")
     def forget_gpus(self, request: Request, pk: str) -> Response:
         """Take them off the list; one that the server shows again comes back by itself."""
-        body = ForgetSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, ForgetSerializer)
         gpus_forget(
             server_id=int(pk),
             actor=Actor.from_request(request),
-            gpu_ids=body.validated_data.get("gpus"),
-            reason=body.validated_data["reason"],
+            gpu_ids=body.get("gpus"),
+            reason=body["reason"],
         )
         return self._answer(pk)
 
@@ -170,10 +167,9 @@ class ServerViewSet(
     def rejoin(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the object is looked up by it)
         """Return the token and its command, which stand in this answer and nowhere else."""
         server = self.get_object()
-        body = RejoinSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, RejoinSerializer)
         url = panel_url(request._request)  # noqa: SLF001 (DRF's own way to Django's request)
         made = join_token_create(name=server.name, server=server, actor=Actor.from_request(request))
-        command = join_command(url=url, token=made.token, mirror=body.validated_data["mirror"])
+        command = join_command(url=url, token=made.token, mirror=body["mirror"])
         answer = {**JoinTokenSerializer(made.row).data, "token": made.token, "command": command}
         return Response(answer, status=status.HTTP_201_CREATED)

@@ -194,6 +194,19 @@ def _store_update(
     return account
 
 
+def account_sync_soon(*, account_id: int, actor: Actor) -> ProviderAccount:
+    """Let the next tick ask the provider, and fetch its offers too. Raises NotFound, or Conflict while it is paused."""
+    with transaction.atomic():
+        account = account_locked(account_id)
+        if account.is_paused:
+            raise Conflict(_("This account is paused. Switch it on first."), code="paused")
+        account.next_sync_at = at = now()
+        account.next_offers_at = at if account.next_offers_at is not None else None
+        account.save(update_fields=["next_sync_at", "next_offers_at"])
+        audit(actor=actor, action="account.sync", target=account)
+    return account
+
+
 def account_remove(*, account_id: int, actor: Actor, reason: str = "") -> None:
     """Remove an account and wipe its key. Raises Conflict while a lease of it is open: nobody could end it any more."""
     with transaction.atomic():

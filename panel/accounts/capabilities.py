@@ -19,7 +19,9 @@ class Capability(StrEnum):
     TOKENS_OWN = "tokens.own"  # one's own API tokens
     SERVERS_MANAGE = "servers.manage"  # rename, label, drain, retire
     JOIN_TOKENS_MANAGE = "join_tokens.manage"  # let a machine join
+    LEASES_MANAGE = "leases.manage"  # order, stop and end machines: it spends money
     AUDIT_VIEW = "audit.view"
+    ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
     USERS_MANAGE = "users.manage"
     TOKENS_MANAGE = "tokens.manage"  # anybody's API tokens
@@ -34,8 +36,18 @@ _VIEWER: Final = frozenset(
         Capability.TOKENS_OWN,
     }
 )
-_OPERATOR: Final = _VIEWER | {Capability.SERVERS_MANAGE, Capability.JOIN_TOKENS_MANAGE, Capability.AUDIT_VIEW}
-_ADMIN: Final = _OPERATOR | {Capability.AGENTS_MANAGE, Capability.USERS_MANAGE, Capability.TOKENS_MANAGE}
+_OPERATOR: Final = _VIEWER | {
+    Capability.SERVERS_MANAGE,
+    Capability.JOIN_TOKENS_MANAGE,
+    Capability.LEASES_MANAGE,
+    Capability.AUDIT_VIEW,
+}
+_ADMIN: Final = _OPERATOR | {
+    Capability.ACCOUNTS_MANAGE,
+    Capability.AGENTS_MANAGE,
+    Capability.USERS_MANAGE,
+    Capability.TOKENS_MANAGE,
+}
 
 ROLE_CAPABILITIES: Final[dict[Role, frozenset[Capability]]] = {
     Role.VIEWER: _VIEWER,
