@@ -14,14 +14,17 @@ import pytest
 
 from tests.e2e.machine import SYSTEM_PYTHON, Machine, lacks_venv, package_cache, package_settings
 from tests.e2e.running import wait_until
-from tests.fleet.livepanel import LivePanel
+from tests.webpanel import WebPanel
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+QUICK = {
+    "PIP_NO_COMPILE": "1"
+}  # for installations after the first: Python compiles what the agent loads when it loads it
 
 
 @pytest.fixture(scope="module")
-def panel():
-    with LivePanel() as panel:
+def panel(tmp_path_factory):
+    with WebPanel(tmp_path_factory.mktemp("panel")) as panel:
         yield panel
 
 
@@ -78,14 +81,14 @@ def test_one_line_joins_a_machine_and_one_line_takes_it_away(panel, somebody):
     assert again.is_running()
 
     new = panel.api.post(f"/api/v1/servers/{joined['id']}/rejoin/", json={}).json()
-    second = somebody.run(new["command"])
+    second = somebody.run(new["command"], **QUICK)
     assert second.returncode == 0, second.stdout + second.stderr
     after = server(panel, "ordinary")
     assert (after["id"], after["state"]) == (joined["id"], "ready")
     assert after["agent"]["joined_at"] > joined["agent"]["joined_at"]
     assert not again.is_running()
 
-    renewed = somebody.run(f"sh {somebody.app}/install.sh")
+    renewed = somebody.run(f"sh {somebody.app}/install.sh", **QUICK)
     assert renewed.returncode == 0, renewed.stdout + renewed.stderr
     assert "renewed" in renewed.stdout
     wait_until(somebody.agent, seconds=60, what="The renewed agent")
@@ -130,7 +133,7 @@ def test_root_joins_with_the_oldest_python_and_neither_curl_nor_wget(panel, tmp_
     app = tmp_path / "agent"
     path = bare_path(tmp_path / "bin", without={"curl", "wget", "setsid"})
     environment = {"PATH": path, "HOME": str(tmp_path), "FLEETDECK_AGENT_DIR": str(app), "FLEETDECK_PYTHON": python}
-    environment |= package_settings()
+    environment |= package_settings() | QUICK
     run = {"env": environment, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 500}
     done = subprocess.run(["sh", "-c", make_token(panel, "oldest")["command"]], check=False, **run)
     try:
@@ -217,7 +220,8 @@ def test_an_agent_whose_reports_do_not_arrive_is_said_to_with_its_log(panel, som
     made = make_token(panel, "unheard")
     text = script.read_text().replace("fleet.agent run", "fleet.agent once")  # joins, and never reports
     script.write_text(text)
-    done = somebody.run(f"sh {script}", FLEETDECK_JOIN_TOKEN=made["token"], FLEETDECK_FIRST_REPORT_SECONDS="3")
+    told = {"FLEETDECK_JOIN_TOKEN": made["token"], "FLEETDECK_FIRST_REPORT_SECONDS": "3"}
+    done = somebody.run(f"sh {script}", **told, **QUICK)
     assert done.returncode == 1
     assert "no report of it has reached the panel" in done.stderr
     assert "  | " in done.stderr
