@@ -16,6 +16,7 @@ from fleet.providers.simulated.adapter import Simulated
 from fleet.providers.static.adapter import Static
 from fleet.providers.tencent.adapter import Tencent
 from fleet.providers.vast.adapter import Vast
+from fleet.providers.verda.adapter import Verda
 from panel.core.errors import InvalidInput
 
 PROVIDERS: Final[Mapping[str, type[Provider]]] = {
@@ -26,6 +27,7 @@ PROVIDERS: Final[Mapping[str, type[Provider]]] = {
         RunPod,
         Lambda,
         Vast,
+        Verda,
         Aliyun,
         Tencent,
         AutoDl,

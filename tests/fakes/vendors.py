@@ -7,11 +7,13 @@ from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
 from tests.fakes.tencent import FakeTencent
 from tests.fakes.vast import FakeVast
+from tests.fakes.verda import FakeVerda
 
 VENDORS = (
     FakeRunPod,
     FakeLambda,
     FakeVast,
+    FakeVerda,
     FakeAliyun,
     FakeTencent,
     FakeAutoDl,

@@ -1,0 +1,1 @@
+"""Verda (formerly DataCrunch), API v1."""
