@@ -30,6 +30,7 @@ from panel.core.redaction import redact_text
 MAX_WAIT_SECONDS: Final = 2.0  # a longer wait for our turn becomes Throttled, and the next round asks again
 MAX_RETRY_AFTER_SECONDS: Final = 3600.0
 MAX_SENTENCE: Final = 300
+_NO_KEY: Final = "The key has characters that no key has; was something else pasted?"
 _RATE_LIMIT_T: Final = re.compile(r"t=(\d+(?:\.\d+)?)")
 
 
@@ -135,7 +136,7 @@ class ProviderHttp:
         try:
             self._client = egress.client(transport=transport, headers=dict(headers or {}))
         except UnicodeEncodeError:  # said without the key, which stands in the exception
-            raise AccessRefused("The key has characters that no key has; was something else pasted?") from None
+            raise AccessRefused(_NO_KEY) from None
 
     def send(
         self,
@@ -161,7 +162,11 @@ class ProviderHttp:
         if json_body is not None:
             options["json"] = json_body
         try:
-            response = egress.send_bounded(self._client, self._client.build_request(method, url, **options))
+            request = self._client.build_request(method, url, **options)
+        except UnicodeEncodeError:
+            raise AccessRefused(_NO_KEY) from None
+        try:
+            response = egress.send_bounded(self._client, request)
         except httpx.HTTPError as error:
             raise _transport_failure(error, is_write=is_write) from error
         return Answer(response.status_code, response.headers, response.text)
@@ -206,3 +211,20 @@ def raise_for_status(answer: Answer, message: str, *, is_write: bool, raw_code: 
     if is_write:
         raise OutcomeUnknown(words, raw_code=raw_code)
     raise Unavailable(words, raw_code=raw_code, retry_after_seconds=retry_after_seconds(answer.headers))
+
+
+def raise_foreign(answer: Answer, *, is_write: bool) -> None:
+    """Raise what an answer of 400 and more means that is not in the provider's own form; return below that.
+
+    For providers whose every error has an envelope: without it somebody in between speaks, so that no status says anything
+    of the key or of a machine, except that we come too often.
+    """
+    if answer.status < 400:
+        return
+    words = sentence(answer.text[:200]) or f"HTTP {answer.status}"
+    wait = retry_after_seconds(answer.headers)
+    if answer.status == 429:
+        raise Throttled(words, retry_after_seconds=wait)
+    if is_write:
+        raise OutcomeUnknown(words)
+    raise Unavailable(words, retry_after_seconds=wait)

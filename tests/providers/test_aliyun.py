@@ -521,6 +521,16 @@ def test_bss_says_no_inside_a_200(fake):
     assert (check.permissions["billing"], check.balance) == (False, None)
 
 
+@pytest.mark.parametrize("status", [403, 404, 410])
+@pytest.mark.parametrize("body", ["<html>blocked</html>", "not found", "{}"], ids=["page", "text", "object"])
+def test_somebody_in_between_never_makes_a_machine_vanish(fake, status, body):
+    provider = answering("aliyun", fake.credentials, *[(status, body)] * 2)
+    with pytest.raises(Unavailable):
+        provider.machine(f"{HOME}:i-1")
+    with pytest.raises(OutcomeUnknown):
+        provider.terminate(f"{HOME}:i-1")
+
+
 # Bills
 
 

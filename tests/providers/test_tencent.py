@@ -512,6 +512,16 @@ def test_each_error_code_has_its_reason(code, kind, reason):
     assert (type(found), found.reason, found.raw_code) == (kind, reason, code)
 
 
+@pytest.mark.parametrize("status", [403, 404, 410])
+@pytest.mark.parametrize("body", ["<html>blocked</html>", "not found", "{}"], ids=["page", "text", "object"])
+def test_somebody_in_between_never_makes_a_machine_vanish(fake, status, body):
+    provider = answering("tencent", fake.credentials, *[(status, body)] * 2)
+    with pytest.raises(Unavailable):
+        provider.machine(f"{HOME}:ins-1")
+    with pytest.raises(OutcomeUnknown):
+        provider.terminate(f"{HOME}:ins-1")
+
+
 def test_an_internal_error_of_a_read_is_the_provider_being_down():
     assert type(failure("InternalError", "words", is_write=False)) is Unavailable
 

@@ -8,7 +8,7 @@ import httpx
 
 from fleet.providers.aliyun.codes import failure
 from fleet.providers.errors import NotUnderstood, OutcomeUnknown
-from fleet.providers.http import Answer, ProviderHttp, Spacing, raise_for_status
+from fleet.providers.http import Answer, ProviderHttp, Spacing, raise_foreign
 from fleet.providers.reading import text
 from fleet.providers.signing import acs3
 from panel.core.clock import now
@@ -52,10 +52,10 @@ def _checked(answer: Answer, action: str, *, is_write: bool) -> dict[str, Any]:
     body = answer.json_or_none()
     if isinstance(body, dict):
         code = text(body, "Code")
-        if code and (answer.status >= 400 or body.get("Success") is False):
+        if body.get("Success") is False or (code and answer.status >= 400):
             raise failure(answer, code, text(body, "Message"), is_write=is_write)
         if answer.status < 400:
             return body
-    raise_for_status(answer, answer.text[:200], is_write=is_write)
+    raise_foreign(answer, is_write=is_write)
     words = f"The answer to {action} has a form that is not known."
     raise OutcomeUnknown(words) if is_write else NotUnderstood(words)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import httpx
 
 from fleet.providers.errors import NotUnderstood, OutcomeUnknown
-from fleet.providers.http import Answer, ProviderHttp, Spacing, raise_for_status
+from fleet.providers.http import Answer, ProviderHttp, Spacing, raise_foreign
 from fleet.providers.reading import text
 from fleet.providers.signing import tc3
 from fleet.providers.tencent.codes import failure
@@ -64,6 +64,6 @@ def _checked(answer: Answer, action: str, *, is_write: bool) -> dict[str, Any]:
             raise failure(text(error, "Code"), text(error, "Message"), is_write=is_write)
         if answer.status < 400 and error is None:
             return response
-    raise_for_status(answer, answer.text[:200], is_write=is_write)
+    raise_foreign(answer, is_write=is_write)
     words = f"The answer to {action} has a form that is not known."
     raise OutcomeUnknown(words) if is_write else NotUnderstood(words)
