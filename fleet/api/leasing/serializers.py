@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.enums import PriceComponent, PriceUnit
@@ -114,9 +115,10 @@ class AccountSerializer(serializers.ModelSerializer[ProviderAccount]):
         ]
         read_only_fields = fields
 
-    def get_health_words(self, account: ProviderAccount) -> ReasonedSerializer | None:
+    @extend_schema_field(ReasonedSerializer(allow_null=True))
+    def get_health_words(self, account: ProviderAccount) -> dict[str, str] | None:
         """Return why the account is not asked, in words."""
-        return reason_words(account.health_reason)  # type: ignore[return-value]  # the annotation is the schema
+        return reason_words(account.health_reason)
 
 
 class OfferSerializer(serializers.ModelSerializer[Offer]):
@@ -221,9 +223,10 @@ class LeaseSerializer(serializers.ModelSerializer[Lease]):
         ]
         read_only_fields = fields
 
-    def get_state_words(self, lease: Lease) -> ReasonedSerializer | None:
+    @extend_schema_field(ReasonedSerializer(allow_null=True))
+    def get_state_words(self, lease: Lease) -> dict[str, str] | None:
         """Return the reason of the state in words."""
-        return reason_words(lease.state_reason)  # type: ignore[return-value]  # the annotation is the schema
+        return reason_words(lease.state_reason)
 
 
 class StepSerializer(serializers.Serializer[Any]):
@@ -272,9 +275,10 @@ class OperationSerializer(serializers.ModelSerializer[Operation]):
         ]
         read_only_fields = fields
 
-    def get_reason_words(self, operation: Operation) -> ReasonedSerializer | None:
+    @extend_schema_field(ReasonedSerializer(allow_null=True))
+    def get_reason_words(self, operation: Operation) -> dict[str, str] | None:
         """Return why it failed, in words."""
-        return reason_words(operation.reason)  # type: ignore[return-value]  # the annotation is the schema
+        return reason_words(operation.reason)
 
 
 class DriftSerializer(serializers.ModelSerializer[Drift]):
