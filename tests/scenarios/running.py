@@ -47,7 +47,7 @@ class Process:
 
 
 class Panel(WebPanel):
-    """A running panel whose servers' agents can be made quick."""
+    """A running panel whose servers' agents can be made quick, and that tells how quick they were."""
 
     def quicken(self, server_id):
         """Let a server's agent read and report every second."""
@@ -56,6 +56,16 @@ class Panel(WebPanel):
                 "UPDATE fleet_agent SET sample_interval_seconds = 1, report_interval_seconds = 1 WHERE server_id = %s",
                 [server_id],
             )
+
+    def seconds_until_cards(self, server_id):
+        """Return, for each card of a server, how long after its agent joined the panel first knew of it."""
+        with psycopg.connect(self.database_url) as connection:
+            rows = connection.execute(
+                "SELECT extract(epoch FROM g.first_seen_at - a.joined_at)::float8"
+                " FROM fleet_gpu g JOIN fleet_agent a USING (server_id) WHERE server_id = %s",
+                [server_id],
+            ).fetchall()
+        return [seconds for (seconds,) in rows]
 
 
 class Story:

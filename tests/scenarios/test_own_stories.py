@@ -5,7 +5,14 @@ import os
 import pytest
 
 MIB = 1 << 20
+APPEAR_SECONDS = 60  # ten on a machine of its own; this one is busy with other tests
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+
+def test_cards_appear_soon_after_their_machine_joined(mixed):
+    seconds = mixed.story.panel.seconds_until_cards(mixed.story.id)
+    assert len(seconds) == 15
+    assert 0 < min(seconds) <= max(seconds) < APPEAR_SECONDS, seconds
 
 
 def test_a_busy_card_is_told_with_every_value(mixed):
