@@ -3,16 +3,19 @@
 import base64
 import json
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+import time_machine
 
+from fleet.providers.aliyun import prices
 from fleet.providers.aliyun.bills import charge_of, days_of
 from fleet.providers.aliyun.client import host_of
 from fleet.providers.aliyun.codes import failure
 from fleet.providers.aliyun.machines import STATUS, machine_of
-from fleet.providers.aliyun.offers import instance_price, stock_of
+from fleet.providers.aliyun.offers import stock_of
+from fleet.providers.aliyun.prices import instance_price
 from fleet.providers.base import Billing, MachineStatus, Stock
 from fleet.providers.errors import (
     AccessRefused,
@@ -37,7 +40,9 @@ SPEC = "alibaba/ecs-2014-05-26.subset.described.json"
 
 @pytest.fixture
 def fake():
-    return FakeAliyun()
+    prices.forget()
+    yield FakeAliyun()
+    prices.forget()
 
 
 def sent(fake, action):
@@ -285,6 +290,42 @@ def test_stock_words_and_what_is_sold_out_costs_no_call(fake):
 )
 def test_each_stock_word_has_a_meaning(status, category, stock):
     assert stock_of({"Status": status, "StatusCategory": category}) == stock
+
+
+def test_prices_are_remembered_spot_for_half_an_hour_and_others_for_six(fake):
+    def asked():
+        before = len(sent(fake, "DescribePrice"))
+        found = opened(fake).offers()
+        return found, [each.get("SpotStrategy", each["PriceUnit"]) for each in sent(fake, "DescribePrice")[before:]]
+
+    with time_machine.travel(datetime(2026, 12, 1, tzinfo=UTC), tick=False) as clock:
+        first, _ = asked()
+        assert asked() == (first, [])
+        clock.shift(timedelta(minutes=31))
+        assert set(asked()[1]) == {"SpotAsPriceGo"}
+        clock.shift(timedelta(hours=6))
+        assert set(asked()[1]) == {"SpotAsPriceGo", "Hour", "Month", "Year"}
+        assert asked() == (first, [])
+
+
+def test_one_fetch_asks_for_so_many_prices_and_the_next_goes_on(fake, monkeypatch):
+    monkeypatch.setattr(prices, "CALLS_PER_FETCH", 4)
+    counts = []
+    for _fetch in range(3):
+        known = [each for each in opened(fake, regions=HOME).offers() if each.price_per_hour is not None]
+        counts.append((len(sent(fake, "DescribePrice")), len(known)))
+    assert counts == sorted(counts)
+    assert [calls for calls, _ in counts] == [4, 8, 9]
+    assert counts[0][1] < counts[2][1]
+
+
+def test_another_accounts_prices_are_its_own(fake):
+    opened(fake).offers()
+    calls = len(sent(fake, "DescribePrice"))
+    other = FakeAliyun()
+    other.credentials = {**other.credentials, "access_key_id": "LTAIother"}
+    opened(other).offers()
+    assert len(sent(other, "DescribePrice")) == calls
 
 
 def test_only_the_types_that_are_wanted_are_asked_for(fake):

@@ -14,6 +14,7 @@ from fleet.providers.aliyun.client import EcsClient
 from fleet.providers.aliyun.machines import machine_of
 from fleet.providers.aliyun.offers import offers_of
 from fleet.providers.aliyun.orders import order_params
+from fleet.providers.aliyun.prices import Prices
 from fleet.providers.aliyun.rpc import AliyunRpc
 from fleet.providers.base import (
     PREPAID,
@@ -161,8 +162,9 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasB
     def offers(self) -> list[OfferFound]:
         """See HasOffers: one for each zone, type and way of paying."""
         client = self._client()
-        beginnings = [each for each in self.options["instance_types"].replace(",", " ").split() if each]
-        return [offer for region in self._regions() for offer in offers_of(client, region, beginnings)]
+        prices = Prices(client, self.credentials["access_key_id"])
+        beginnings = self.options["instance_types"].replace(",", " ").split()
+        return [offer for region in self._regions() for offer in offers_of(client, prices, region, beginnings)]
 
     def order_choices(self, name: str) -> Mapping[str, str]:
         """See CanOrder: images, security groups, vSwitches and key pairs of all regions."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fleet.providers.aliyun.codes import DRY_RUN_PASSED
 from fleet.providers.aliyun.rpc import AliyunRpc
+from fleet.providers.aliyun.shape import wrapped
 from fleet.providers.errors import AccessRefused, NotUnderstood, OutcomeUnknown, Refused
 from fleet.providers.reading import text
 from fleet.reasons import Reason
@@ -192,14 +193,10 @@ def _numbered(
 
 
 def _entries(body: Mapping[str, Any], outer: str, inner: str) -> list[Any]:
-    """Return the list inside its wrapper; a wrapper without entries, or with a single one, is a list as well."""
-    wrapper = body.get(outer)
-    if not isinstance(wrapper, Mapping):
+    """Return the list inside its wrapper. Raises NotUnderstood when the wrapper itself is missing."""
+    if not isinstance(body.get(outer), Mapping):
         raise NotUnderstood(f"Alibaba Cloud's answer has no {outer}.")
-    found = wrapper.get(inner)
-    if found is None:
-        return []
-    return found if isinstance(found, list) else [found]
+    return wrapped(body, outer, inner)
 
 
 def _objects(body: Mapping[str, Any], outer: str, inner: str) -> list[dict[str, Any]]:

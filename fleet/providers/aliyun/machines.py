@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fleet.providers.aliyun.shape import objects, wrapped
 from fleet.providers.base import Billing, Machine, MachineStatus, status_of
 from fleet.providers.gpu_models import GpuModel, gpu_model
 from fleet.providers.reading import text, time, whole
@@ -65,7 +66,7 @@ def machine_of(instance: Mapping[str, Any], region: str) -> Machine:
 
 def locks(instance: Mapping[str, Any]) -> list[str]:
     """Return why the provider has locked an instance; [] when it has not."""
-    found = _inner(instance, "OperationLocks", "LockReason")
+    found = objects(instance, "OperationLocks", "LockReason")
     return [reason for each in found if (reason := text(each, "LockReason"))]
 
 
@@ -92,22 +93,13 @@ def _model(instance: Mapping[str, Any]) -> GpuModel | None:
 
 def _address(instance: Mapping[str, Any]) -> str:
     """Return the address by which the machine is reached: elastic, public, else private."""
-    vpc = instance.get("VpcAttributes")
     candidates = [
         text(instance.get("EipAddress"), "IpAddress"),
-        *_inner(instance, "PublicIpAddress", "IpAddress"),
-        *_inner(vpc if isinstance(vpc, Mapping) else {}, "PrivateIpAddress", "IpAddress"),
-        *_inner(instance, "InnerIpAddress", "IpAddress"),
+        *wrapped(instance, "PublicIpAddress", "IpAddress"),
+        *wrapped(instance.get("VpcAttributes"), "PrivateIpAddress", "IpAddress"),
+        *wrapped(instance, "InnerIpAddress", "IpAddress"),
     ]
     return next((each for each in candidates if isinstance(each, str) and each), "")
-
-
-def _inner(body: Mapping[str, Any], outer: str, inner: str) -> list[Any]:
-    wrapper = body.get(outer)
-    found = wrapper.get(inner) if isinstance(wrapper, Mapping) else None
-    if found is None:
-        return []
-    return found if isinstance(found, list) else [found]
 
 
 def _details(instance: Mapping[str, Any]) -> dict[str, Any]:
