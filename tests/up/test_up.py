@@ -22,7 +22,7 @@ import redis
 
 from panel.core import liveness
 from panel.up.datadir import BASE_DIR
-from panel.up.ports import free_port
+from tests.waiting import eventually, free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 PATIENCE_SECONDS = 120
@@ -97,21 +97,21 @@ class Panel:
 
     def until_ready(self):
         self.until(r"Fleetdeck runs at")
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while (answer := self.get("/readyz"))[0] != 200:
-            if time.monotonic() > deadline:
-                pytest.fail(f"never ready: {answer}\n" + "\n".join(self.lines))
-            time.sleep(0.2)
+        self.eventually(lambda: self.get("/readyz"), lambda answer: answer[0] == 200, what="never ready")
+
+    def eventually(self, ask, wanted=bool, *, what):
+        """Wait for an answer; a failure shows the whole output."""
+        return eventually(ask, wanted, seconds=PATIENCE_SECONDS, what=lambda: "\n".join([what, *self.lines]))
 
     def until_a_task_came_through(self, since):
         """Wait until a task that beat sent after `since` was done by a worker."""
         url = json.loads((self.data_dir / "services.json").read_text())["REDIS_URL"]
-        deadline = time.monotonic() + PATIENCE_SECONDS
         with redis.Redis.from_url(url, decode_responses=True) as client:
-            while float((client.hget(liveness.QUEUE_KEY, "last") or "0 0").split()[0]) < since:
-                if time.monotonic() > deadline:
-                    pytest.fail("no task came through:\n" + "\n".join(self.lines))
-                time.sleep(0.2)
+            self.eventually(
+                lambda: float((client.hget(liveness.QUEUE_KEY, "last") or "0 0").split()[0]),
+                lambda sent_at: sent_at >= since,
+                what="no task came through",
+            )
 
     def descendants(self):
         return psutil.Process(self.process.pid).children(recursive=True)
@@ -126,14 +126,17 @@ class Panel:
             "beat": "panel.celery:app beat",
             "agent": "fleet.agent run",
         }
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:  # the agent's process joins first, then becomes the agent
+
+        def found():
             for process in psutil.Process(self.process.pid).children():
                 with contextlib.suppress(psutil.Error):
                     if marks[name] in " ".join(process.cmdline()) or marks[name] in process.name():
                         return process
-            time.sleep(0.2)
-        return pytest.fail(f"no child {name} among {[p.cmdline() for p in self.descendants()]}")
+            return None
+
+        return self.eventually(
+            found, what=f"no child {name}"
+        )  # the agent's process joins first, then becomes the agent
 
     def stop(self, number=signal.SIGTERM):
         """Ask it to stop and return its exit code."""
@@ -205,14 +208,12 @@ def test_it_says_where_the_panel_is_who_logs_in_and_with_what(running):
 
 def test_this_machine_joins_by_itself_and_reports(running):
     token = running.post("/api/v1/auth/token/", username="admin", password=running.password())["token"]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        [server] = json.loads(running.get("/api/v1/servers/", token)[1])["results"]
-        if 'fleetdeck_server_memory_used_bytes{server="' in running.get("/metrics", token)[1]:
-            break
-        if time.monotonic() > deadline:
-            pytest.fail(f"never reported: {server}\n" + "\n".join(running.lines))
-        time.sleep(0.2)
+    running.eventually(
+        lambda: running.get("/metrics", token)[1],
+        lambda metrics: 'fleetdeck_server_memory_used_bytes{server="' in metrics,
+        what="never reported",
+    )
+    [server] = json.loads(running.get("/api/v1/servers/", token)[1])["results"]
     assert server["name"] == platform.node()
     assert server["is_simulated"] is False
     assert server["agent"]["last_seen_at"] is not None
