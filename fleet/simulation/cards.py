@@ -1,45 +1,10 @@
 """Card models; figures are those of public captures and data sheets."""
 
+from dataclasses import replace
 from typing import Final
 
 from fleet.simulation.profile import CardProfile
 
-H200: Final = CardProfile(
-    name="NVIDIA H200",
-    architecture=9,
-    brand=14,
-    compute_capability=(9, 0),
-    vbios="96.00.A5.00.03",
-    part_number="695-2G520-0280-001",
-    memory_mib=143771,
-    reserved_mib=614,
-    idle_watts=77.7,
-    context_watts=118,
-    full_watts=628,
-    limit_watts=700,
-    limit_range_watts=(200, 700),
-    temperature=(28, 62),
-    thresholds=(87, 89, 95),
-    memory_temperature=(32, 70),
-    memory_maximum=95,
-    sm_clock=(345, 1980),
-    memory_clock=(3201, 3201),
-    video_clock=(765, 1545),
-    pcie_generation=(5, 5),
-    bar1_mib=262144,
-    cores=16896,
-    memory_bus_width=6144,
-    device_id=0x233510DE,
-    subsystem_id=0x18BE10DE,
-    ecc=True,
-    has_remapped_rows=True,
-    has_pcie_counters=True,
-    has_gpm=True,
-    nvlink_links=18,
-    nvlink_version=6,
-    nvlink_speed_mbps=26562,
-    mig_maximum=7,
-)
 H100: Final = CardProfile(
     name="NVIDIA H100 80GB HBM3",
     architecture=9,
@@ -75,6 +40,24 @@ H100: Final = CardProfile(
     nvlink_version=6,
     nvlink_speed_mbps=26562,
     mig_maximum=7,
+)
+H200: Final = replace(
+    H100,
+    name="NVIDIA H200",
+    vbios="96.00.A5.00.03",
+    part_number="695-2G520-0280-001",
+    memory_mib=143771,
+    reserved_mib=614,
+    idle_watts=77.7,
+    context_watts=118,
+    full_watts=628,
+    temperature=(28, 62),
+    memory_temperature=(32, 70),
+    memory_clock=(3201, 3201),
+    bar1_mib=262144,
+    memory_bus_width=6144,
+    device_id=0x233510DE,
+    subsystem_id=0x18BE10DE,
 )
 A100: Final = CardProfile(
     name="NVIDIA A100-SXM4-80GB",
@@ -143,35 +126,21 @@ L40S: Final = CardProfile(
     has_pcie_counters=True,
     memory_busy_full_percent=42,
 )
-L20: Final = CardProfile(
+L20: Final = replace(
+    L40S,
     name="NVIDIA L20",
-    architecture=8,
-    brand=14,
-    compute_capability=(8, 9),
     vbios="95.02.66.00.1C",
     part_number="900-2G133-0120-000",
-    memory_mib=46068,
-    reserved_mib=609,
     idle_watts=25.9,
     context_watts=74,
     full_watts=268,
     limit_watts=275,
     limit_range_watts=(100, 275),
     temperature=(30, 66),
-    thresholds=(88, 90, 93),
-    sm_clock=(210, 2520),
-    memory_clock=(405, 9001),
-    video_clock=(1185, 1965),
     pcie_generation=(1, 4),
-    bar1_mib=65536,
     cores=11776,
-    memory_bus_width=384,
     device_id=0x26BA10DE,
     subsystem_id=0x195710DE,
-    performance_state=(8, 0),
-    ecc=True,
-    has_remapped_rows=True,
-    has_pcie_counters=True,
     memory_busy_full_percent=40,
 )
 RTX_4090: Final = CardProfile(

@@ -21,6 +21,7 @@ from monitoring.activity import Activity
 from monitoring.cards import card_activity, fleet_summary, is_latest_fresh, narrow, with_process_count
 from monitoring.metrics import GPU_METRICS
 from monitoring.selectors import Latest, latest_for_gpus
+from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
@@ -245,9 +246,8 @@ class GpuViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gene
     @action(detail=True, methods=["post"])
     def forget(self, request: Request, pk: str) -> Response:
         """Take the card off its server's list."""
-        body = ForgetReasonSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        gpu_forget(gpu_id=int(pk), actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, ForgetReasonSerializer)
+        gpu_forget(gpu_id=int(pk), actor=Actor.from_request(request), **body)
         return Response(self._detail(self.get_object()), status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(summary="The fleet in a few numbers", responses={200: FleetSummarySerializer}, filters=False)

@@ -9,15 +9,14 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from panel.accounts.api.bodies import PasswordSerializer, body_of, password_proved
 from panel.accounts.api.caller import person_of
 from panel.accounts.api.permissions import CapabilityTable
-from panel.accounts.api.users import PasswordSerializer
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.accounts.models import Passkey
 from panel.accounts.selectors.users import passkey_list
 from panel.accounts.services import passkeys
-from panel.accounts.services.users import password_prove
 
 
 class PasskeySerializer(serializers.ModelSerializer[Passkey]):
@@ -68,7 +67,7 @@ class PasskeyViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Passkey]):
     @action(detail=False, methods=["post"])
     def start(self, request: Request) -> Response:
         """Answer what the browser needs to make one for the host of this address."""
-        self._prove(request)
+        password_proved(request)
         user, party = person_of(request), passkeys.relying_party(request)
         options = passkeys.passkey_start(actor=Actor.from_request(request), user=user, party=party)
         return Response({"options": options})
@@ -76,23 +75,21 @@ class PasskeyViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Passkey]):
     @extend_schema(summary="Add a passkey", request=PasskeyAnswerSerializer, responses={201: PasskeySerializer})
     def create(self, request: Request) -> Response:
         """Keep what the browser's authenticator made."""
-        body = PasskeyAnswerSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, PasskeyAnswerSerializer)
         passkey = passkeys.passkey_register(
             actor=Actor.from_request(request),
             user=person_of(request),
             party=passkeys.relying_party(request),
-            **body.validated_data,
+            **body,
         )
         return Response(self.get_serializer(passkey).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(summary="Rename a passkey", request=PasskeyNameSerializer, responses={200: PasskeySerializer})
     def partial_update(self, request: Request, pk: str) -> Response:
         """Call it something else."""
-        body = PasskeyNameSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, PasskeyNameSerializer)
         passkey = passkeys.passkey_rename(
-            actor=Actor.from_request(request), user=person_of(request), passkey_id=int(pk), **body.validated_data
+            actor=Actor.from_request(request), user=person_of(request), passkey_id=int(pk), **body
         )
         return Response(self.get_serializer(passkey).data)
 
@@ -100,12 +97,6 @@ class PasskeyViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Passkey]):
     @action(detail=True, methods=["post"])
     def remove(self, request: Request, pk: str) -> Response:
         """Forget it; it opens nothing any more."""
-        self._prove(request)
+        password_proved(request)
         passkeys.passkey_remove(actor=Actor.from_request(request), user=person_of(request), passkey_id=int(pk))
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @staticmethod
-    def _prove(request: Request) -> None:
-        body = PasswordSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        password_prove(user=person_of(request), **body.validated_data)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from panel.accounts.api.bodies import body_of
 from panel.accounts.api.caller import person_of, token_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
@@ -74,10 +75,9 @@ class TokenViewSet(
     @extend_schema(summary="Make an API token", request=TokenCreateSerializer, responses={201: NewTokenSerializer})
     def create(self, request: Request) -> Response:
         """Make a token for the caller. Its secret stands in this answer and nowhere else."""
-        body = TokenCreateSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, TokenCreateSerializer)
         row, secret = token_create(
-            actor=Actor.from_request(request), owner=person_of(request), using=token_of(request), **body.validated_data
+            actor=Actor.from_request(request), owner=person_of(request), using=token_of(request), **body
         )
         return Response({**TokenSerializer(row).data, "token": secret}, status=status.HTTP_201_CREATED)
 
@@ -117,7 +117,6 @@ class ObtainTokenView(APIView):
     )
     def post(self, request: Request) -> Response:
         """Return a token. Attempts are limited per account and per address; a wrong name looks like a wrong password."""
-        body = LogInSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        row, secret = token_log_in(actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, LogInSerializer)
+        row, secret = token_log_in(actor=Actor.from_request(request), **body)
         return Response({"token": secret, "expires_at": row.expires_at, "scope": row.scope})

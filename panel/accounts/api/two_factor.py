@@ -9,14 +9,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from panel.accounts.api.bodies import PasswordSerializer, body_of, password_proved
 from panel.accounts.api.caller import person_of
 from panel.accounts.api.permissions import CapabilityTable
-from panel.accounts.api.users import PasswordSerializer
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.accounts.selectors.users import two_factor_state
 from panel.accounts.services import two_factor
-from panel.accounts.services.users import password_prove
 
 
 class TwoFactorSerializer(serializers.Serializer[Any]):
@@ -63,7 +62,7 @@ class TwoFactorViewSet(viewsets.ViewSet):
     @action(detail=False, methods=["post"])
     def start(self, request: Request) -> Response:
         """Make a secret for the app. It counts once a first code is confirmed."""
-        self._prove(request)
+        password_proved(request)
         enrolment = two_factor.two_factor_start(actor=Actor.from_request(request), user=person_of(request))
         return Response({"secret": enrolment.secret, "uri": enrolment.uri})
 
@@ -73,23 +72,14 @@ class TwoFactorViewSet(viewsets.ViewSet):
     @action(detail=False, methods=["post"])
     def confirm(self, request: Request) -> Response:
         """Confirm the app with a first code; the answer holds the recovery codes."""
-        body = CodeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        codes = two_factor.two_factor_confirm(
-            actor=Actor.from_request(request), user=person_of(request), **body.validated_data
-        )
+        body = body_of(request, CodeSerializer)
+        codes = two_factor.two_factor_confirm(actor=Actor.from_request(request), user=person_of(request), **body)
         return Response({"recovery_codes": codes})
 
     @extend_schema(summary="Switch the second factor off", request=PasswordSerializer, responses={204: None})
     @action(detail=False, methods=["post"])
     def disable(self, request: Request) -> Response:
         """Switch it off and forget the recovery codes."""
-        self._prove(request)
+        password_proved(request)
         two_factor.two_factor_disable(actor=Actor.from_request(request), user=person_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-    @staticmethod
-    def _prove(request: Request) -> None:
-        body = PasswordSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        password_prove(user=person_of(request), **body.validated_data)

@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from panel.accounts.api.bodies import PasswordSerializer, body_of
 from panel.accounts.api.caller import person_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
@@ -57,12 +58,6 @@ class UserCreateSerializer(serializers.Serializer[Any]):
     password = serializers.CharField(max_length=1024, write_only=True, trim_whitespace=False)
     email = serializers.EmailField(max_length=254, allow_blank=True, required=False)
     role = serializers.ChoiceField(choices=Role.choices, default=Role.VIEWER)
-
-
-class PasswordSerializer(serializers.Serializer[Any]):
-    """A new password."""
-
-    password = serializers.CharField(max_length=1024, write_only=True, trim_whitespace=False)
 
 
 class PasswordChangeSerializer(PasswordSerializer):
@@ -134,17 +129,15 @@ class UserViewSet(
     @extend_schema(summary="Make a person", request=UserCreateSerializer, responses={201: UserSerializer})
     def create(self, request: Request) -> Response:
         """Make a person who can log in at once."""
-        body = UserCreateSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        user = users.user_create(actor=Actor.from_request(request), **body.validated_data)
+        body = body_of(request, UserCreateSerializer)
+        user = users.user_create(actor=Actor.from_request(request), **body)
         return Response(UserSerializer(user).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(summary="Change a person", request=UserWriteSerializer, responses={200: UserSerializer})
     def partial_update(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """Change what is given; deactivating ends their sessions and tokens."""
-        body = UserWriteSerializer(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
-        user = users.user_update(actor=Actor.from_request(request), user_id=self.get_object().pk, **body.validated_data)
+        body = body_of(request, UserWriteSerializer, partial=True)
+        user = users.user_update(actor=Actor.from_request(request), user_id=self.get_object().pk, **body)
         return Response(UserSerializer(user).data)
 
     def perform_destroy(self, instance: User) -> None:
@@ -155,9 +148,8 @@ class UserViewSet(
     @action(detail=True, methods=["post"])
     def password(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (the router names it)
         """Set the password; all sessions of that person end."""
-        body = PasswordSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        users.password_set(actor=Actor.from_request(request), user_id=self.get_object().pk, **body.validated_data)
+        body = body_of(request, PasswordSerializer)
+        users.password_set(actor=Actor.from_request(request), user_id=self.get_object().pk, **body)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(summary="Switch a person's second factor off", request=None, responses={204: None})
@@ -184,23 +176,19 @@ class UserViewSet(
     @me.mapping.patch
     def change_preferences(self, request: Request) -> Response:
         """Set language, time zone, theme or keyboard shortcuts."""
-        body = PreferencesSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        user = users.preferences_update(
-            actor=Actor.from_request(request), user=person_of(request), **body.validated_data
-        )
+        body = body_of(request, PreferencesSerializer)
+        user = users.preferences_update(actor=Actor.from_request(request), user=person_of(request), **body)
         return Response(MeSerializer(user, context={"request": request}).data)
 
     @extend_schema(summary="Change one's own password", request=PasswordChangeSerializer, responses={204: None})
     @action(detail=False, methods=["post"], url_path="me/password")
     def change_password(self, request: Request) -> Response:
         """Change it; every other session of one's own ends."""
-        body = PasswordChangeSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
+        body = body_of(request, PasswordChangeSerializer)
         users.password_change(
             actor=Actor.from_request(request),
             request=request,
-            current=body.validated_data["current_password"],
-            new=body.validated_data["password"],
+            current=body["current_password"],
+            new=body["password"],
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
