@@ -133,9 +133,11 @@ def join_one(request: PageRequest, token_id: int) -> HttpResponse:
 def join_steps(request: PageRequest, token_id: int) -> HttpResponse:
     """Answer the ticks as they stand; nothing (204) when they are what the page shows already."""
     context = _progress_context(_token(token_id))
+    is_over = context["progress"].is_over
     if request.GET.get("seen") == context["seen"]:
-        return HttpResponse(status=STOP_POLLING if context["progress"].is_over else 204)
-    status = STOP_POLLING if context["progress"].is_over else 200
+        # htmx swaps in what comes with the code that ends its polling, and nothing would take the ticks away
+        return HttpResponse(status=STOP_POLLING, headers={"HX-Reswap": "none"}) if is_over else HttpResponse(status=204)
+    status = STOP_POLLING if is_over else 200
     return render(request, "join/steps.html", context, status=status)
 
 
