@@ -83,6 +83,10 @@ class FakeAliyun(FakeVendor):
         name = SPECS.get(request.headers["x-acs-version"])
         return aliyun_problems(name, request.headers["x-acs-action"], query_of(request)) if name else []
 
+    def sent(self, action):
+        """Return the parameters of every call of an action so far."""
+        return [query_of(request) for request in self.requests if request.headers["x-acs-action"] == action]
+
     def is_authorised(self, request):
         """Recompute the signature from what came over the wire, and refuse a nonce that came before."""
         kind, _, rest = request.headers["authorization"].partition(" ")

@@ -94,6 +94,10 @@ class FakeTencent(FakeVendor):
             return []
         return tencent_problems(SPEC, request.headers["x-tc-action"], json.loads(request.content))
 
+    def sent(self, action):
+        """Return the bodies of every call of an action so far."""
+        return [json.loads(each.content) for each in self.requests if each.headers["x-tc-action"] == action]
+
     def is_authorised(self, request):
         """Recompute the signature from what came over the wire, and refuse a clock that is off by five minutes."""
         kind, _, rest = request.headers["authorization"].partition(" ")
