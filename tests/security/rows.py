@@ -8,6 +8,7 @@ from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
 from panel.core.models import Event
 from tests.accounts.people import person
+from tests.security.leasing_rows import leasing_rows
 
 ROW = 100_000  # far from what sequences give out
 SESSION_KEY = "x" * 32
@@ -38,4 +39,5 @@ def one_of_everything(owner):
     )
     LoginSession.objects.create(pk=ROW, user=owner, session_key=SESSION_KEY, created_at=at, last_seen_at=at)
     Event.objects.create(pk=ROW, at=at, kind="gpu.xid", subject_kind="gpu", subject_id=ROW, server_id=ROW)
+    leasing_rows(ROW)
     audit(actor=Actor.system("test"), action="test.start")

@@ -9,6 +9,7 @@ from panel.accounts.audit import Actor
 from panel.accounts.services import passkeys, two_factor
 from tests.accounts.authenticator import SecurityKey
 from tests.accounts.people import PASSWORD, session_client
+from tests.security.leasing_rows import LEASING_WRITES, prepare_leasing
 from tests.security.rows import ROW, SESSION_KEY
 from tests.security.walker import addresses
 
@@ -47,6 +48,10 @@ WRITES = {
     "post agent-revoke": ({}, "agent.revoke"),
     "post join-token-list": ({"name": "node-9"}, "join_token.create"),
     "delete join-token-detail": ({}, "join_token.revoke"),
+    **{
+        write: ({name: ROW if value == "ROW" else value for name, value in body.items()}, action)
+        for write, (body, action) in LEASING_WRITES.items()
+    },
 }
 
 
@@ -79,4 +84,4 @@ def prepare(write, admin):
         store.save(must_create=True)
     if write == "delete server-detail":
         Server.objects.filter(pk=ROW).update(state="retired", retired_at="2026-01-01T00:00:00Z")
-    return {}
+    return prepare_leasing(write, ROW)
