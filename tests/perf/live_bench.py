@@ -22,8 +22,8 @@ from tests.perf.live_client import Counter, connect
 from tests.services import running_services
 
 SIZES = (100, 500, 1000)
-TURNS = 7
-ROUNDS = 6  # of a turn
+TURNS = 5
+ROUNDS = 4  # of a turn
 TOPICS = 8
 FRAME_BYTES = 758
 GOAL = 0.7

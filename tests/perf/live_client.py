@@ -91,9 +91,12 @@ class Browser(asyncio.Protocol):
                 length, head = struct.unpack_from("!Q", data, at + 2)[0], 10
             if len(data) - at < head + length:
                 break
-            at += head + length
             if opcode == 1:
                 self.counter.frame(length)
+            elif opcode == 9:  # unanswered, both servers would end the connection
+                body = data[at + head : at + head + length]
+                self.transport.write(bytes([0x8A, 0x80 | length]) + b"\0\0\0\0" + body)
+            at += head + length
         self.buffer = data[at:]
 
 
