@@ -162,7 +162,6 @@ def test_a_price_of_one_gpu_becomes_that_of_the_machine_and_agrees_with_the_cata
     assert offer.price_per_hour == Money(Decimal("1.98"), "USD")
     machine = shown(vendor, price_per_hour=Decimal("0.99"))
     assert (machine.gpu_count, machine.price_per_hour) == (2, offer.price_per_hour)
-    assert machine.price_stopped_per_hour == machine.price_per_hour
     assert shown(vendor, price_per_hour="0.99").price_per_hour == offer.price_per_hour
     assert shown(vendor, price_per_hour=0).price_per_hour is None
 
@@ -323,7 +322,7 @@ def test_a_machine_that_is_shut_down_costs_the_same(vendor):
     vendor.advance()
     machine = provider.machine(there.id)
     assert (machine.status, machine.is_stop_saving) == (MachineStatus.STOPPED, False)
-    assert machine.price_stopped_per_hour == machine.price_per_hour
+    assert machine.price_per_hour == Money(Decimal("3.95"), "USD")
     effect = provider.stop_effect(machine.billing)
     assert (effect.saves_compute, list(effect.keeps_billing)) == (False, ["everything"])
     assert [body["action"] for body in bodies(vendor, "PUT", "/v1/instances")] == ["shutdown"]

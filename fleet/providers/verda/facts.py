@@ -31,7 +31,7 @@ PRICES: Final = {Billing.HOURLY: "price_per_hour", Billing.SPOT: "spot_price"}
 
 
 def machine_of(instance: Mapping[str, Any], currency: str) -> Machine:
-    """Return an instance as a machine. It costs the same whether it runs or is shut down."""
+    """Return an instance as a machine. Shut down it costs the same, so it has no price of its own for that."""
     gpus, cpus = _gpus(instance), _cpus(instance)
     raw_gpu = text(instance.get("gpu"), "description")
     each_gb = _memory_of_one(instance)
@@ -53,7 +53,6 @@ def machine_of(instance: Mapping[str, Any], currency: str) -> Machine:
         region=text(instance, "location"),
         billing=Billing.SPOT if instance.get("is_spot") is True else Billing.HOURLY,
         price_per_hour=price,
-        price_stopped_per_hour=price,
         address=text(instance, "ip"),
         ssh_port=22 if text(instance, "ip") else None,
         created_at=time(instance.get("created_at")),
@@ -92,7 +91,6 @@ def _offer(kind: Mapping[str, Any], billing: Billing, place: str, currency: str)
         region=place,
         billing=billing,
         price_per_hour=price,
-        price_stopped_per_hour=price,
         stock=Stock.MEDIUM if place else Stock.NONE,  # Verda tells that there is one, not how many
         cpu_count=_cpus(kind),
         memory_bytes=memory * GIB if memory else None,
