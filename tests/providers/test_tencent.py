@@ -264,6 +264,23 @@ def test_starting_again_may_find_no_stock(fake):
     assert refused.value.reason == Reason.NO_CAPACITY
 
 
+def test_asking_again_while_a_machine_is_ending_is_no_error(fake):
+    machine, provider = fake.add("box"), opened(fake)
+    provider.terminate(machine.id)
+    provider.terminate(machine.id)
+    assert provider.machine(machine.id).status == MachineStatus.TERMINATING
+    fake.advance()
+    provider.terminate(machine.id)
+    assert provider.machine(machine.id) is None
+
+
+def test_a_machine_that_may_not_be_returned_says_so(fake):
+    answer = (200, {"Response": {"Error": {"Code": "FailedOperation.Unreturnable", "Message": "not returnable"}}})
+    with pytest.raises(Refused) as refused:
+        answering("tencent", fake.credentials, answer).terminate(f"{HOME}:ins-1")
+    assert refused.value.reason == Reason.NOT_SUPPORTED
+
+
 def test_a_subscription_is_ended_by_the_second_call_after_the_recycle_bin(fake):
     machine = fake.add("box", facts={"charge": "PREPAID"})
     provider = opened(fake)

@@ -25,13 +25,14 @@ from fleet.providers.base import (
     StopEffect,
     order_options,
 )
-from fleet.providers.errors import NotThere
+from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
 from fleet.providers.regions import global_id, local_id, region_list
 from fleet.providers.tencent.account import TencentAccount
 from fleet.providers.tencent.choices import IMAGE_NAME_LENGTH, choices_of, snapshots_of
 from fleet.providers.tencent.client import CvmClient
+from fleet.providers.tencent.codes import ENDING_ALREADY
 from fleet.providers.tencent.machines import machine_of
 from fleet.providers.tencent.offers import CHARGE_TYPES, offers_of
 from fleet.providers.tencent.orders import order_body
@@ -170,6 +171,9 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
             self._client().terminate(region, instance_id)
         except NotThere:
             return
+        except Refused as error:
+            if error.raw_code != ENDING_ALREADY:
+                raise
 
     def start(self, external_id: str) -> None:
         """See CanStop. An instance that was stopped without charge may be refused for want of stock."""

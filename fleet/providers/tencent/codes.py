@@ -20,6 +20,7 @@ from fleet.providers.http import sentence
 from fleet.reasons import Reason
 
 DRY_RUN_PASSED: Final = "DryRunOperation"
+ENDING_ALREADY: Final = "UnsupportedOperation.InstanceStateTerminating"
 _PERMISSION: Final = (
     "AuthFailure.UnauthorizedOperation",
     "AuthFailure.CamRoleNameAuthenticateFailed",
