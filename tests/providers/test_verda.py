@@ -329,7 +329,8 @@ def test_a_machine_that_is_shut_down_costs_the_same(vendor):
 
 
 def test_discontinued_is_taken_back_for_spot_and_gone_for_others(vendor):
-    assert shown(vendor, status="discontinued", is_spot=True).status == MachineStatus.PREEMPTED
+    taken = shown(vendor, status="discontinued", is_spot=True)
+    assert (taken.status, taken.is_stop_saving) == (MachineStatus.PREEMPTED, True)
     assert shown(vendor, status="discontinued").status == MachineStatus.GONE
     assert shown(vendor, status="no_capacity", is_spot=True).status == MachineStatus.FAILED
 

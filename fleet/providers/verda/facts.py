@@ -27,6 +27,8 @@ STATUS: Final[Mapping[str, MachineStatus]] = {
     "notfound": _S.GONE,
     "unknown": _S.UNKNOWN,
 }
+# Shut down it costs all the same; taken back it is over, and its disk went to the trash.
+STOP_SAVES: Final[Mapping[MachineStatus, bool]] = {_S.STOPPED: False, _S.PREEMPTED: True}
 PRICES: Final = {Billing.HOURLY: "price_per_hour", Billing.SPOT: "spot_price"}
 
 
@@ -56,7 +58,7 @@ def machine_of(instance: Mapping[str, Any], currency: str) -> Machine:
         address=text(instance, "ip"),
         ssh_port=22 if text(instance, "ip") else None,
         created_at=time(instance.get("created_at")),
-        is_stop_saving=False if status == _S.STOPPED else None,
+        is_stop_saving=STOP_SAVES.get(status),
         details=_details(instance),
     )
 
