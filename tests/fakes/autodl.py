@@ -182,7 +182,7 @@ class FakeAutoDl(FakeVendor):
             "region_sign": "bj-B2",
             "region_name": "北京B区",
             "charge_type": machine.facts.get("charge_type", "payg"),
-            "start_mode": "gpu",
+            "start_mode": machine.facts.get("start_mode", "gpu"),
             "created_at": machine.created_at.isoformat(),
             "stopped_at": never,
             "expired_at": machine.facts.get("expired_at", never),

@@ -155,6 +155,11 @@ def test_the_price_of_several_cards_is_unknown_because_nobody_says_whether_it_is
     assert machine.details["payg_price"] == "2.98 CNY"
 
 
+def test_a_machine_that_was_started_without_its_cards_does_not_cost_their_price(vendor):
+    vendor.add("box", facts={"start_mode": "non_gpu"})
+    assert opened(vendor).machines()[0].price_per_hour is None
+
+
 @pytest.mark.parametrize("value", [None, 0, "", "free", True])
 def test_a_price_that_is_none_is_none_and_never_nought(vendor, value):
     vendor.add("box", facts={"payg_price": value})

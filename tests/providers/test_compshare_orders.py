@@ -220,6 +220,7 @@ def test_a_spot_machine_is_stopped_by_force_to_be_ended_and_never_otherwise(vend
 def test_a_spot_machine_that_was_taken_back_can_be_started_where_there_are_cards(vendor):
     machine = vendor.add("box", is_spot=True)
     vendor.preempt(machine.id)
+    assert opened(vendor).machine(machine.id).is_stop_saving is True
     vendor.has_capacity = False
     with pytest.raises(Refused) as refused:
         opened(vendor).start(machine.id)

@@ -60,7 +60,7 @@ def machine_of(entry: Mapping[str, Any], snapshot: Mapping[str, Any], specs: Map
         memory_bytes=whole(usage.get("mem_limit")) or None if isinstance(usage, Mapping) else None,
         region=text(entry, "region_sign") or text(entry, "region_name"),
         billing=BILLINGS.get(charge_type, Billing.HOURLY),
-        price_per_hour=_price(payg_price, charge_type, count),
+        price_per_hour=_price(payg_price, entry),
         address=text(snapshot, "proxy_host"),
         ssh_port=whole(snapshot.get("ssh_port")),
         created_at=_time(entry.get("created_at")),
@@ -75,9 +75,14 @@ def machine_of(entry: Mapping[str, Any], snapshot: Mapping[str, Any], specs: Map
     )
 
 
-def _price(payg_price: Money | None, charge_type: str, count: int | None) -> Money | None:
-    """Return the machine's price; None for several cards, where the vendor does not say whether it is that of one."""
-    if payg_price is None or not payg_price.amount or charge_type != "payg" or count != 1:
+def _price(payg_price: Money | None, entry: Mapping[str, Any]) -> Money | None:
+    """Return the machine's price where the vendor's figure is certainly that.
+
+    It is not for several cards, where nobody says whether it is that of one, nor for a machine that was started in the
+    console without its cards, which costs a fraction of it.
+    """
+    is_whole = whole(entry.get("req_gpu_amount")) == 1 and text(entry, "start_mode") in {"", "gpu"}
+    if payg_price is None or not payg_price.amount or text(entry, "charge_type") != "payg" or not is_whole:
         return None
     return payg_price
 

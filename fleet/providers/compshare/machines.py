@@ -114,7 +114,12 @@ def _status(host: Mapping[str, Any], billing: Billing) -> MachineStatus:
 
 
 def _is_stop_saving(host: Mapping[str, Any], status: MachineStatus, billing: Billing) -> bool | None:
-    """Say what the vendor says of the bill of a machine that is off; None where it does not say."""
+    """Say what the vendor says of the bill of a machine that is off; None where it does not say.
+
+    One that was taken back costs the time that it ran (compshare.cn/docs/operation/gpuspot).
+    """
+    if status == _S.PREEMPTED:
+        return True
     if status != _S.STOPPED:
         return None
     if billing in TERM_HOURS:
