@@ -1,10 +1,11 @@
-"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `events`."""
+"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `leases`, `operation.<id>`, `events`."""
 
 from collections import defaultdict
 from typing import Any
 
 from fleet import selectors as fleet
-from fleet.models import Gpu, JoinToken, Server
+from fleet.models import Gpu, JoinToken, Lease, Operation, Server
+from fleet.services.telling_leases import lease_live, operation_live
 from monitoring.live.frames import gpu_entry, gpu_summary, host_entry
 from monitoring.live.topics import Topic, register
 from monitoring.selectors import latest_for_gpus, latest_for_servers
@@ -29,6 +30,10 @@ def _may_view_server(user: User, identifier: int) -> bool:
 
 def _may_view_gpu(user: User, identifier: int) -> bool:
     return _may_view_fleet(user, 0) and Gpu.objects.filter(pk=identifier).exists()
+
+
+def _may_view_operation(user: User, identifier: int) -> bool:
+    return _may_view_fleet(user, 0) and Operation.objects.filter(pk=identifier).exists()
 
 
 def _may_view_events(user: User, _identifier: int) -> bool:
@@ -94,6 +99,24 @@ def events_snapshot(_identifier: int) -> LiveData:
     return {"events": {str(event.pk): event_facts(event) for event in reversed(newest)}}
 
 
+def leases_snapshot(_identifier: int) -> LiveData:
+    """Return every lease that is still billed and every operation that is on its way."""
+    leases = Lease.objects.filter(ended_at=None)
+    operations = Operation.objects.filter(ended_at=None)
+    return {
+        "leases": {str(lease.pk): lease_live(lease) for lease in leases},
+        "operations": {str(operation.pk): operation_live(operation) for operation in operations},
+    }
+
+
+def operation_snapshot(identifier: int) -> LiveData:
+    """Return one operation with its steps."""
+    operation = Operation.objects.filter(pk=identifier).first()
+    if operation is None:
+        raise NotFound("This operation does not exist any more.")
+    return {"operations": {str(operation.pk): operation_live(operation)}}
+
+
 def _gpus_server(identifier: int) -> int | None:
     return Gpu.objects.filter(pk=identifier).values_list("server_id", flat=True).first()
 
@@ -104,4 +127,6 @@ def register_all() -> None:
     register(Topic("server", _may_view_server, server_snapshot, watches=lambda identifier: identifier))
     register(Topic("gpu", _may_view_gpu, gpu_snapshot, watches=_gpus_server))
     register(Topic("join", _may_view_join, join_snapshot))
+    register(Topic("leases", _may_view_fleet, leases_snapshot, has_id=False))
+    register(Topic("operation", _may_view_operation, operation_snapshot))
     register(Topic(EVENTS_TOPIC, _may_view_events, events_snapshot, has_id=False))
