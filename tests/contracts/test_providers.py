@@ -41,7 +41,9 @@ def order_of(provider, vendor, *, billing=None, name=NAME, maximum=None):
     offer = next(
         each
         for each in provider.offers()
-        if (each.price_per_hour is not None or not vendor.tells_prices) and (billing is None or each.billing == billing) and each.stock != "none"
+        if (each.price_per_hour is not None or not vendor.tells_prices)
+        and (billing is None or each.billing == billing)
+        and each.stock != "none"
     )
     return MachineOrder(
         name=name,
