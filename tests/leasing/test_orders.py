@@ -21,7 +21,7 @@ def join(vendor, server):
     from fleet.agent import wire
 
     [machine] = vendor.machines.values()
-    script = base64.b64decode(machine.facts["env"]["FLEETDECK_STARTUP"]).decode()
+    script = base64.b64decode(machine.facts["env"]["STARTUP_SCRIPT"]).decode()
     token = re.search(r"fdj_\w+_[\w-]+", script)[0]
     request = wire.JoinRequest(token=token, hostname="box", agent_version="1", capabilities=[])
     return server_join(request=request, address="203.0.113.7")

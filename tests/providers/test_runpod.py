@@ -177,8 +177,8 @@ def test_a_pod_is_ordered_with_its_script_in_a_variable(vendor):
     provider = opened(vendor)
     provider.create(order_for(provider.offers()[0], vendor, disk_gb=" 60 ", volume_gb="0"))
     [body] = bodies(vendor, "POST", "/v2/pods")
-    assert base64.b64decode(body["env"]["FLEETDECK_STARTUP"]).decode() == SCRIPT
-    assert "FLEETDECK_STARTUP" in body["args"]
+    assert base64.b64decode(body["env"]["STARTUP_SCRIPT"]).decode() == SCRIPT
+    assert "STARTUP_SCRIPT" in body["args"]
     assert (body["name"], body["disk"], body["cloud"], body["gpu"]["count"]) == (NAME, 60, "SECURE", 1)
     assert "mounts" not in body
 

@@ -47,7 +47,7 @@ COUNTS: Final = (1, 2, 4, 8)
 DEFAULT_IMAGE: Final = "runpod/pytorch:2.8.0-py3.11-cuda12.8.1-cudnn-devel-ubuntu22.04"
 # The script comes as a variable, because a pod has no user data; what the image would start follows it.
 START: Final = (
-    "bash -c 'echo \"$FLEETDECK_STARTUP\" | base64 -d | bash; [ -x /start.sh ] && exec /start.sh; sleep infinity'"
+    "bash -c 'echo \"$STARTUP_SCRIPT\" | base64 -d | bash; [ -x /start.sh ] && exec /start.sh; sleep infinity'"
 )
 
 
@@ -123,7 +123,7 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
             "disk": int(whole_text(order.options["disk_gb"])),
             "ports": ["22/tcp", "8000/http"],
             "startSsh": True,
-            "env": {"FLEETDECK_STARTUP": base64.b64encode(order.startup_script.encode()).decode()},
+            "env": {"STARTUP_SCRIPT": base64.b64encode(order.startup_script.encode()).decode()},
             "args": START,
         }
         if order.region:
