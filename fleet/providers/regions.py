@@ -11,12 +11,18 @@ from fleet.providers.errors import Refused
 # A region becomes part of a host name, so nothing else passes.
 _REGION: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
 _SEPARATOR: Final = ":"
+_BETWEEN: Final = re.compile(r"[,;\s，；、]+")
+
+
+def word_list(text: str) -> Sequence[str]:
+    """Return what a person listed by commas or blanks, each once."""
+    return tuple(dict.fromkeys(word for word in _BETWEEN.split(text) if word))
 
 
 def region_list(text: str) -> Sequence[str]:
-    """Return the regions that a person listed (by commas or blanks), each once. Raises Refused for what is no region id."""
-    names = tuple(dict.fromkeys(re.split(r"[,;\s，；、]+", text.strip().lower())))
-    for name in names:
+    """Return the regions that a person listed, each once. Raises Refused for what is no region id, and for none at all."""
+    names = word_list(text.lower())
+    for name in names or ("",):
         if not _REGION.fullmatch(name):
             raise Refused(_("“%(name)s” is not the id of a region.") % {"name": name[:40]}, permanent=True)
     return names

@@ -39,7 +39,7 @@ from fleet.providers.base import (
 from fleet.providers.errors import NotThere
 from fleet.providers.permissions import tried
 from fleet.providers.reading import text
-from fleet.providers.regions import global_id, local_id, region_list
+from fleet.providers.regions import global_id, local_id, region_list, word_list
 
 DISKS: Final[Mapping[str, str | Promise]] = {
     "cloud_essd": "ESSD",
@@ -163,7 +163,7 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasB
         """See HasOffers: one for each zone, type and way of paying."""
         client = self._client()
         prices = Prices(client, self.credentials["access_key_id"])
-        beginnings = self.options["instance_types"].replace(",", " ").split()
+        beginnings = word_list(self.options["instance_types"])
         return [offer for region in self._regions() for offer in offers_of(client, prices, region, beginnings)]
 
     def order_choices(self, name: str) -> Mapping[str, str]:

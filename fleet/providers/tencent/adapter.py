@@ -28,7 +28,7 @@ from fleet.providers.base import (
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
-from fleet.providers.regions import global_id, local_id, region_list
+from fleet.providers.regions import global_id, local_id, region_list, word_list
 from fleet.providers.tencent.account import TencentAccount
 from fleet.providers.tencent.choices import IMAGE_NAME_LENGTH, choices_of, snapshots_of
 from fleet.providers.tencent.client import CvmClient
@@ -148,7 +148,7 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
     def offers(self) -> list[OfferFound]:
         """See HasOffers: one for each zone, type and way of paying."""
         client = self._client()
-        beginnings = self.options["instance_types"].replace(",", " ").split()
+        beginnings = word_list(self.options["instance_types"])
         return [
             offer
             for region in self._regions()
