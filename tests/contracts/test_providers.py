@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import httpx
 import pytest
 
 from fleet.providers.base import Billing, MachineOrder, MachineStatus, abilities
@@ -140,6 +141,20 @@ def test_a_provider_that_is_down_says_so_and_nothing_is_unknown(vendor):
     with pytest.raises(Unavailable) as down:
         opened(vendor).machines()
     assert down.value.is_definite
+
+
+@vendors()
+def test_a_page_of_a_proxy_says_neither_that_a_machine_is_gone_nor_that_the_key_is_wrong(vendor):
+    vendor.add("box-1")
+    provider = opened(vendor)
+    [machine] = provider.machines()
+    for status in (403, 404):
+        page = httpx.Response(status, text="<!DOCTYPE html><html><body>Attention</body></html>")
+        vendor.answer = lambda request, page=page: page
+        with pytest.raises(ProviderError) as told:
+            provider.machine(machine.external_id)
+        assert told.value.reason == Reason.PROVIDER_DOWN
+        assert "<" not in told.value.message
 
 
 @vendors()
