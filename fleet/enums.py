@@ -99,6 +99,7 @@ class PriceComponent(models.TextChoices):
     """What a part of a price is for."""
 
     COMPUTE = "compute", _("Machine")
+    STOPPED = "stopped", _("Machine while stopped")
     DISK = "disk", _("Disk")
     ADDRESS = "address", _("Public IP")
     TRAFFIC = "traffic", _("Traffic")
@@ -161,3 +162,21 @@ class OperationState(models.TextChoices):
     SUCCEEDED = "succeeded", _("Succeeded")
     FAILED = "failed", _("Failed")
     CANCELLED = "cancelled", _("Cancelled")
+
+
+class JobKind(models.TextChoices):
+    """What an agent can be asked to do once."""
+
+    ACCEPTANCE = "acceptance", _("Acceptance check")
+
+
+class JobState(models.TextChoices):
+    """How far a one-shot command for an agent has come."""
+
+    PENDING = "pending", _("Waiting for the agent")
+    CLAIMED = "claimed", _("Taken by the agent")
+    RUNNING = "running", _("Running")
+    SUCCEEDED = "succeeded", _("Succeeded")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+    EXPIRED = "expired", _("Not done in time")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fleet.enums import DriverState, GpuHealth, GpuState, ServerState
+from fleet.enums import DriverState, GpuHealth, GpuState, JobState, ServerState
 from panel.core.enums import Severity
 
 _S = ServerState
@@ -29,6 +29,20 @@ SERVER_TRANSITIONS: Final[Mapping[ServerState, frozenset[ServerState]]] = {
 GPU_TRANSITIONS: Final[Mapping[GpuState, frozenset[GpuState]]] = {
     state: frozenset(set(GpuState) - {state}) for state in GpuState
 }
+
+_J = JobState
+_OVER: Final[frozenset[JobState]] = frozenset()
+JOB_TRANSITIONS: Final[Mapping[JobState, frozenset[JobState]]] = {
+    # An agent that lost what it knew of a job may tell its end first of all.
+    _J.PENDING: frozenset({_J.CLAIMED, _J.FAILED, _J.CANCELLED, _J.EXPIRED}),
+    _J.CLAIMED: frozenset({_J.RUNNING, _J.SUCCEEDED, _J.FAILED, _J.CANCELLED, _J.EXPIRED}),
+    _J.RUNNING: frozenset({_J.SUCCEEDED, _J.FAILED, _J.CANCELLED, _J.EXPIRED}),
+    _J.SUCCEEDED: _OVER,
+    _J.FAILED: _OVER,
+    _J.CANCELLED: _OVER,
+    _J.EXPIRED: frozenset({_J.SUCCEEDED, _J.FAILED}),  # a result that was long on its way is a result
+}
+OPEN_JOB_STATES: Final = (_J.PENDING, _J.CLAIMED, _J.RUNNING)
 
 # In these states the server's own reports decide between ready and degraded; in the others a person does.
 OBSERVED_STATES: Final = frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.UNREACHABLE})

@@ -7,6 +7,7 @@ from celery import shared_task
 from fleet.providers.errors import ProviderError
 from fleet.services.driving import lease_step, leases_due
 from fleet.services.faults import sightings_clear
+from fleet.services.jobs import jobs_expire
 from fleet.services.offers import offers_due, offers_fetch
 from fleet.services.silence import servers_watch
 from fleet.services.sync import account_sync, accounts_due
@@ -23,6 +24,12 @@ def servers_watch_task() -> None:
 def sightings_clear_task() -> None:
     """Delete what no report can repeat any more."""
     sightings_clear(now=now())
+
+
+@shared_task(name="fleet.tasks.jobs_expire", soft_time_limit=30, time_limit=60)
+def jobs_expire_task() -> None:
+    """Give up on jobs that no agent began or finished in time."""
+    jobs_expire(at=now())
 
 
 @shared_task(name="fleet.tasks.leasing_tick", soft_time_limit=30, time_limit=60)

@@ -85,11 +85,11 @@ def agent_endpoint(method: str) -> Callable[[View[P]], View[P]]:
     return decorate
 
 
-def read_body(request: HttpRequest, struct: type[Body]) -> Body:
+def read_body(request: HttpRequest, struct: type[Body], *, limit: int = BODY_LIMIT) -> Body:
     """Decode the body, JSON or msgpack by its content type. Raises TooLarge or InvalidInput."""
-    raw = request.read(BODY_LIMIT + 1)
-    if len(raw) > BODY_LIMIT:
-        raise TooLarge(_("The body is larger than %(limit)s bytes.") % {"limit": BODY_LIMIT})
+    raw = request.read(limit + 1)
+    if len(raw) > limit:
+        raise TooLarge(_("The body is larger than %(limit)s bytes.") % {"limit": limit})
     decode = msgspec.msgpack.decode if _speaks_msgpack(request.headers.get("Content-Type", "")) else msgspec.json.decode
     try:
         return decode(raw, type=struct)

@@ -12,6 +12,8 @@ from fleet.enums import (
     DriftKind,
     DriverState,
     GpuState,
+    JobKind,
+    JobState,
     LeaseState,
     OperationKind,
     OperationState,
@@ -121,6 +123,30 @@ def _operation(data: Mapping[str, Any]) -> str:
     return _("%(kind)s: %(state)s") % words
 
 
+# Why a job did not succeed.
+JOB_REASONS: Final[Mapping[str, Promise]] = {
+    "forbidden": gettext_lazy("the policy of the machine forbids it"),
+    "unknown_kind": gettext_lazy("the agent is too old to know how"),
+    "interrupted": gettext_lazy("the agent was restarted meanwhile"),
+    "time_limit": gettext_lazy("it took too long and was stopped"),
+    "crashed": gettext_lazy("it ended without a result"),
+    "not_begun": gettext_lazy("the agent did not come for it"),
+    "no_result": gettext_lazy("the agent told no outcome"),
+}
+
+
+def job_reason_words(reason: str) -> str:
+    """Return why a job did not succeed; a code that is not listed stays as it is."""
+    return str(JOB_REASONS.get(reason, reason))
+
+
+def _job(data: Mapping[str, Any]) -> str:
+    words = {"kind": _label(JobKind, data.get("kind", "")), "state": _label(JobState, data.get("state", ""))}
+    if reason := job_reason_words(str(data.get("reason") or "")):
+        return _("%(kind)s: %(state)s, %(reason)s") % {**words, "reason": reason}
+    return _("%(kind)s: %(state)s") % words
+
+
 EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "server.joined": _joined,
     "server.state_changed": lambda data: _state_change(ServerState, data),
@@ -137,6 +163,7 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "account.health_changed": _account_health,
     "drift.found": _drift,
     "operation.ended": _operation,
+    "job.ended": _job,
 }
 
 AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
@@ -172,6 +199,8 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "account.update": gettext_lazy("Provider account changed"),
     "account.sync": gettext_lazy("Provider account asked now"),
     "account.remove": gettext_lazy("Provider account removed"),
+    "job.create": gettext_lazy("Job given to an agent"),
+    "job.cancel": gettext_lazy("Job cancelled"),
     "lease.order": gettext_lazy("Machine ordered"),
     "lease.start": gettext_lazy("Machine's start asked for"),
     "lease.stop": gettext_lazy("Machine's stop asked for"),

@@ -16,6 +16,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "queue probe": every(15 * SECOND, "panel.core.tasks.queue_probe"),
     "dead-man ping": every(MINUTE, "panel.tasks.deadman_ping"),
     "silent servers": every(5 * SECOND, "fleet.tasks.servers_watch"),
+    "overdue jobs": every(30 * SECOND, "fleet.tasks.jobs_expire"),
     "leasing tick": every(5 * SECOND, "fleet.tasks.leasing_tick"),
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),

@@ -10,7 +10,7 @@ is written to the spool before it is sent and resent unchanged; what belongs to 
 Bounds (a report over one of them is refused): see `LIMITS`.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -306,13 +306,47 @@ class JoinAnswer(Struct, omit_defaults=True):
     report_interval_seconds: float
 
 
+class JobOrder(Struct, omit_defaults=True):
+    """A one-shot command that is open: to be claimed, or going on. One that is not listed any more is to be stopped."""
+
+    id: int
+    kind: Annotated[str, Meta(max_length=16)]
+    time_limit_seconds: int
+    arguments: dict[str, Any] = {}
+
+
+class JobReport(Struct, omit_defaults=True):
+    """Body of POST /api/agent/v1/jobs/<id>/. run_id: of the agent's process that claimed it; the same one may repeat itself.
+
+    state: claimed (before it is begun), running, succeeded, failed. reason: of a failure, a code. result: with succeeded.
+    """
+
+    run_id: Annotated[str, Meta(max_length=36)]
+    state: Literal["claimed", "running", "succeeded", "failed"]
+    percent: Annotated[int, Meta(ge=0, le=100)] = 0
+    step: Annotated[str, Meta(max_length=32)] = ""
+    reason: Annotated[str, Meta(max_length=32)] = ""
+    detail: Text = ""
+    result: dict[str, Any] | None = None
+
+
+class JobAnswer(Struct):
+    """How the job stands at the panel; one in any other state than claimed and running is to be stopped."""
+
+    state: str
+
+
 class Assignments(Struct, omit_defaults=True):
-    """What should be so on this machine: level-triggered, never a command to start something."""
+    """What should be so on this machine: level-triggered, never a command to start something.
+
+    jobs: those that are open, the oldest first.
+    """
 
     version: int
     sample_interval_seconds: float
     report_interval_seconds: float
     collect_pcie_throughput: bool = False
+    jobs: list[JobOrder] = []
 
 
 class Refusal(Struct):

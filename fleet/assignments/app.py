@@ -61,7 +61,7 @@ class AssignmentsApplication:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         is_msgpack = _wants_msgpack(headers)
         try:
-            identity = await self._answer(_read(scope, headers), receive)
+            assignments = await self._answer(_read(scope, headers), receive)
         except FleetdeckError as error:
             await _send(
                 send, error.status, wire.Refusal(error.code, error.message), _extra(error), is_msgpack=is_msgpack
@@ -70,7 +70,7 @@ class AssignmentsApplication:
             refusal = wire.Refusal("unavailable", "The database is not available; ask again.")
             await _send(send, 503, refusal, [_retry_after(RETRY_AFTER_SECONDS)], is_msgpack=is_msgpack)
         else:
-            await _send(send, 200, assignments_for(identity=identity), [], is_msgpack=is_msgpack)
+            await _send(send, 200, assignments, [], is_msgpack=is_msgpack)
 
     async def close(self) -> None:
         """Release who waits, and stop; the next request starts anew."""
@@ -85,8 +85,13 @@ class AssignmentsApplication:
             self._loop, self._threads, self.waiters = loop, DjangoThreads("assignments"), Waiters()
         return self._threads
 
-    async def _answer(self, asked: Asked, receive: Receive) -> AgentIdentity:
-        """Return the agent as it is when the answer is due. Raises NotAuthenticated or RateLimited."""
+    async def _answer(self, asked: Asked, receive: Receive) -> wire.Assignments:
+        """Return what is so when the answer is due. Raises NotAuthenticated or RateLimited."""
+        identity = await self._changed(asked, receive)
+        return await self._started().run(assignments_for, identity=identity)
+
+    async def _changed(self, asked: Asked, receive: Receive) -> AgentIdentity:
+        """Return the agent as it is when it changed or the wait is over."""
         identity = await self._identify(asked)
         if asked.wait_seconds <= 0 or identity.assignments_version != asked.have:
             return identity

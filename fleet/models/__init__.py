@@ -1,5 +1,6 @@
-"""The fleet's tables: machines that report, what is billed for them, and the long calls to providers."""
+"""The fleet's tables: machines that report, what is billed for them, calls to providers and commands for agents."""
 
+from fleet.models.jobs import Job
 from fleet.models.leasing import (
     BilledInterval,
     Drift,
@@ -22,6 +23,7 @@ __all__ = [
     "FaultSighting",
     "Gpu",
     "GpuFault",
+    "Job",
     "JoinToken",
     "Lease",
     "LeasePrice",

@@ -8,7 +8,7 @@ from fleet.selectors.lists import (
     join_token_list,
     server_list,
 )
-from fleet.selectors.live import gpu_live, join_live, server_live
+from fleet.selectors.live import gpu_live, job_live, join_live, server_live
 
 __all__ = [
     "agent_list",
@@ -16,6 +16,7 @@ __all__ = [
     "gpu_history",
     "gpu_list",
     "gpu_live",
+    "job_live",
     "join_live",
     "join_token_list",
     "server_list",

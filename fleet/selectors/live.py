@@ -1,11 +1,11 @@
-"""The static part of live frames: what a server, a card and a join are, beside the numbers that move (JSON-ready)."""
+"""The static part of live frames: what a server, a card, a join and a job are, beside the numbers that move (JSON-ready)."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from fleet.enums import GpuState
-from fleet.models import Agent, Gpu, JoinToken, Server
+from fleet.models import Agent, Gpu, Job, JoinToken, Server
 
 ANSWERING_STATES = frozenset({GpuState.OK, GpuState.DEGRADED})
 
@@ -99,4 +99,19 @@ def join_live(token: JoinToken) -> dict[str, Any]:
         "driver_state": str(server.driver_state),
         "driver_detail": server.driver_detail,
         "clock_skew_seconds": agent.clock_skew_seconds if agent else None,
+    }
+
+
+def job_live(job: Job) -> dict[str, Any]:
+    """Return how far a job has come; its result is asked for when it is over."""
+    return {
+        "id": job.pk,
+        "kind": str(job.kind),
+        "server_id": job.server_id,
+        "state": str(job.state),
+        "reason": job.reason,
+        "percent": job.progress.get("percent"),
+        "step": job.progress.get("step", ""),
+        "created_at": iso(job.created_at),
+        "ended_at": iso(job.ended_at),
     }

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from fleet.agent import wire
 from fleet.enums import ServerState
-from fleet.models import Agent
+from fleet.models import Agent, Job
 from fleet.services.servers import server_end
 from fleet.services.telling import tell_assignments
 from panel.accounts.audit import Actor, audit
@@ -18,6 +18,7 @@ from panel.core.errors import InvalidInput, NotAuthenticated, NotFound
 
 MIN_INTERVAL_SECONDS: Final = 1.0
 MAX_INTERVAL_SECONDS: Final = 60.0
+JOBS_TOLD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,18 @@ def agent_identify(*, token: str) -> AgentIdentity:
 
 
 def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
-    """Return what should be so on this agent's machine."""
+    """Return what should be so on this agent's machine. One query.
+
+    The version is older than the jobs, never newer: an agent that is told too much asks once more.
+    """
     return wire.Assignments(
         version=identity.assignments_version,
         sample_interval_seconds=identity.sample_interval_seconds,
         report_interval_seconds=identity.report_interval_seconds,
+        jobs=[
+            wire.JobOrder(job.pk, job.kind, job.time_limit_seconds, job.arguments)
+            for job in Job.objects.filter(server_id=identity.server_id, ended_at=None).order_by("pk")[:JOBS_TOLD]
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""What the pages hear after a commit: the static part of servers and cards, and the steps of a join."""
+"""What the pages hear after a commit: the static part of servers and cards, the steps of a join, jobs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from django.db import transaction
 
 from fleet.assignments.waiters import ASSIGNMENTS_CHANGED, ASSIGNMENTS_GROUP
-from fleet.models import Gpu, JoinToken, Server
-from fleet.selectors.live import gpu_live, iso, join_live, server_live
+from fleet.models import Gpu, Job, JoinToken, Server
+from fleet.selectors.live import gpu_live, iso, job_live, join_live, server_live
 from panel.core.live import publish, send_to_group
 
 
@@ -63,3 +63,8 @@ def tell_assignments(agent_id: int) -> None:
     """Release the agent's waiting requests for its assignments once the transaction commits; see fleet.assignments."""
     message = {"type": ASSIGNMENTS_CHANGED, "agent_id": agent_id}
     transaction.on_commit(lambda: send_to_group(ASSIGNMENTS_GROUP, message))
+
+
+def tell_job(job: Job) -> None:
+    """Publish a job as it stands when the transaction commits."""
+    transaction.on_commit(lambda: publish(f"job.{job.pk}", {"jobs": {str(job.pk): job_live(job)}}))

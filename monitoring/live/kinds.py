@@ -1,10 +1,10 @@
-"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `leases`, `operation.<id>`, `events`."""
+"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `job.<id>`, `leases`, `operation.<id>`, `events`."""
 
 from collections import defaultdict
 from typing import Any
 
 from fleet import selectors as fleet
-from fleet.models import Gpu, JoinToken, Lease, Operation, Server
+from fleet.models import Gpu, Job, JoinToken, Lease, Operation, Server
 from fleet.services.telling_leases import lease_live, operation_live
 from monitoring.live.frames import gpu_entry, gpu_summary, host_entry
 from monitoring.live.topics import Topic, register
@@ -34,6 +34,10 @@ def _may_view_gpu(user: User, identifier: int) -> bool:
 
 def _may_view_operation(user: User, identifier: int) -> bool:
     return _may_view_fleet(user, 0) and Operation.objects.filter(pk=identifier).exists()
+
+
+def _may_view_job(user: User, identifier: int) -> bool:
+    return _may_view_fleet(user, 0) and Job.objects.filter(pk=identifier).exists()
 
 
 def _may_view_events(user: User, _identifier: int) -> bool:
@@ -117,6 +121,14 @@ def operation_snapshot(identifier: int) -> LiveData:
     return {"operations": {str(operation.pk): operation_live(operation)}}
 
 
+def job_snapshot(identifier: int) -> LiveData:
+    """Return how far one job has come."""
+    job = Job.objects.defer("result", "context").filter(pk=identifier).first()
+    if job is None:
+        raise NotFound("This job does not exist any more.")
+    return {"jobs": {str(job.pk): fleet.job_live(job)}}
+
+
 def _gpus_server(identifier: int) -> int | None:
     return Gpu.objects.filter(pk=identifier).values_list("server_id", flat=True).first()
 
@@ -129,4 +141,5 @@ def register_all() -> None:
     register(Topic("join", _may_view_join, join_snapshot))
     register(Topic("leases", _may_view_fleet, leases_snapshot, has_id=False))
     register(Topic("operation", _may_view_operation, operation_snapshot))
+    register(Topic("job", _may_view_job, job_snapshot))
     register(Topic(EVENTS_TOPIC, _may_view_events, events_snapshot, has_id=False))

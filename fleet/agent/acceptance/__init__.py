@@ -1,0 +1,1 @@
+"""What this machine really is: measured once, politely, for comparison with what was ordered."""

@@ -1,0 +1,20 @@
+"""The kinds of jobs: how long each may take, and the shape of its result, to which what agents send is held."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from fleet.agent.acceptance.found import Found
+from fleet.enums import JobKind
+
+
+@dataclass(frozen=True, slots=True)
+class KindOfJob:
+    """time_limit_seconds: after so long the agent kills it. result: what it must return, with every bound in its types."""
+
+    time_limit_seconds: int
+    result: type[msgspec.Struct]
+
+
+KINDS: Final[dict[JobKind, KindOfJob]] = {JobKind.ACCEPTANCE: KindOfJob(150, Found)}
