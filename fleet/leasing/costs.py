@@ -2,8 +2,8 @@
 
 cost = Σ over billed intervals of Σ over price parts of hours in both × hourly rate; a part for a month is spread over the
 hours of that very month (Asia/Shanghai and every other zone agree to within the month's ends: months are UTC here), a part
-paid once counts where it begins. While a machine is stopped only parts that run while stopped count. An interval in which
-no price is known counts as unknown hours, never as zero.
+paid once counts where it begins. While a machine is stopped, its price for that and what runs all the same count. Where
+no price is known, hours count as unknown, never as zero.
 """
 
 import calendar
@@ -105,6 +105,9 @@ def _in_force(price: Price, start: datetime, end: datetime) -> tuple[datetime, d
 
 
 def _counts(price: Price, mode: str) -> bool:
+    """Say whether a part is paid in this mode; STOPPED is the whole price of a machine that is stopped."""
+    if price.component == PriceComponent.STOPPED:
+        return mode == BilledMode.STOPPED
     return mode == BilledMode.FULL or price.runs_while_stopped
 
 
@@ -113,7 +116,7 @@ def _known_hours(prices: Sequence[Price], mode: str, start: datetime, end: datet
     deciding = [
         price
         for price in prices
-        if (price.component == PriceComponent.COMPUTE if mode == BilledMode.FULL else price.runs_while_stopped)
+        if (price.component == PriceComponent.COMPUTE if mode == BilledMode.FULL else _counts(price, mode))
     ]
     spans = sorted(span for price in deciding if (span := _in_force(price, start, end)) is not None)
     known, reached = Decimal(0), start

@@ -150,7 +150,7 @@ class Migration(migrations.Migration):
             name='LeasePrice',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('component', models.CharField(choices=[('compute', 'Machine'), ('disk', 'Disk'), ('address', 'Public IP'), ('traffic', 'Traffic'), ('setup', 'Setup fee'), ('other', 'Other')], default='compute', max_length=16)),
+                ('component', models.CharField(choices=[('compute', 'Machine'), ('stopped', 'Machine while stopped'), ('disk', 'Disk'), ('address', 'Public IP'), ('traffic', 'Traffic'), ('setup', 'Setup fee'), ('other', 'Other')], default='compute', max_length=16)),
                 ('amount', models.DecimalField(decimal_places=6, max_digits=18)),
                 ('currency', models.CharField(max_length=3)),
                 ('unit', models.CharField(choices=[('hour', 'per hour'), ('day', 'per day'), ('week', 'per week'), ('month', 'per month'), ('year', 'per year'), ('once', 'once')], max_length=8)),

@@ -100,6 +100,8 @@ def machine_check(lease: Lease, machine: Machine, *, at: datetime) -> None:
         start = lease.requested_at if in_force is None else at
         price_set(lease, machine.price_per_hour, at=start, source="provider")
         in_force = None
+    if machine.price_stopped_per_hour is not None:
+        price_set(lease, machine.price_stopped_per_hour, at=at, source="provider", component=PriceComponent.STOPPED)
     found: dict[DriftKind, tuple[dict[str, Any], dict[str, Any]]] = {}
     if differences := spec_differences(lease, machine):
         found[DriftKind.SPEC_DIFFERS] = (

@@ -7,7 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from fleet.agent_package.installer import join_command, panel_url
@@ -126,7 +126,7 @@ def _lease_for(plan: Plan, chosen: dict[str, str], server: Server) -> Lease:
         price_set(lease, plan.price_per_hour, at=at, source="offer")
     if offer.price_stopped_per_hour is not None:
         stopped = Money(offer.price_stopped_per_hour, offer.currency)
-        price_set(lease, stopped, at=at, source="offer", component=PriceComponent.DISK, runs_while_stopped=True)
+        price_set(lease, stopped, at=at, source="offer", component=PriceComponent.STOPPED)
     tell_lease(lease)
     return lease
 
@@ -174,15 +174,19 @@ def _server_for(server_id: int | None, name: str, offer: Offer) -> Server:
     if Server.objects.filter(name__iexact=name, retired_at=None).exists():
         raise InvalidInput(_("There is a server of that name already."), code="name_taken", field="name")
     at = now()
-    return Server.objects.create(
-        name=name,
-        state=ServerState.PENDING,
-        state_reason="ordered",
-        state_changed_at=at,
-        created_at=at,
-        provider=offer.account.kind,
-        region=offer.region,
-    )
+    try:
+        with transaction.atomic():
+            return Server.objects.create(
+                name=name,
+                state=ServerState.PENDING,
+                state_reason="ordered",
+                state_changed_at=at,
+                created_at=at,
+                provider=offer.account.kind,
+                region=offer.region,
+            )
+    except IntegrityError:  # another request was first, by less than the check above sees
+        raise InvalidInput(_("There is a server of that name already."), code="name_taken", field="name") from None
 
 
 def _startup_script(server: Server, actor: Actor, url: str) -> str:

@@ -63,6 +63,13 @@ def test_while_stopped_only_what_goes_on_costs():
     assert found.unknown_hours == 0
 
 
+def test_a_price_for_the_stopped_machine_counts_then_and_only_then():
+    prices = [Price(Decimal(10)), Price(Decimal(1), component="stopped")]
+    intervals = [Interval("full", START, START + 2 * HOUR), Interval("stopped", START + 2 * HOUR)]
+    amount, found = total(intervals, prices)
+    assert (amount, found.unknown_hours) == (2 * 10 + 8 * 1, 0)
+
+
 def test_hours_without_a_price_are_unknown_and_never_zero():
     amount, found = total([Interval("full", START)], [Price(Decimal(2), effective_from=START + 7 * HOUR)])
     assert (amount, found.unknown_hours) == (6, 7)
