@@ -1,4 +1,4 @@
-"""The panel as the agent sees it: four addresses, and what each kind of answer means for what was sent."""
+"""The panel as the agent sees it: six addresses, and what each kind of answer means for what was sent."""
 
 import socket
 import ssl
@@ -12,10 +12,14 @@ import msgspec
 from fleet.agent import __version__, clock, wire
 
 MSGPACK: Final = "application/msgpack"
-TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
+ANSWER_SECONDS: Final = 15.0
+CONNECT_SECONDS: Final = 5.0
+TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
 MAX_ANSWER_BYTES: Final = 1_048_576
 # Batches refused with these, by the panel's own word, will be refused for ever.
 NEVER_TAKEN: Final = frozenset({400, 413, 415, 422})
+# Words about a job answered with these, by the panel's own word, are not heard later either.
+JOB_NEVER_TAKEN: Final = NEVER_TAKEN | {404, 409}
 # Refusals with these statuses that are about the moment, or about the agent, and not about the batch.
 NOT_THE_BATCH: Final = frozenset({"incomplete", "unsupported_protocol"})
 
@@ -65,7 +69,7 @@ class PanelClient:
             },
             timeout=TIMEOUT,
             limits=httpx.Limits(max_connections=2, keepalive_expiry=90.0),
-            verify=_verify(panel_url, ca_file),
+            verify=verify_with(panel_url, ca_file),
             transport=transport,
         )
 
@@ -81,9 +85,27 @@ class PanelClient:
         }
         return self._ask("POST", "/api/agent/v1/report/", wire.ReportAnswer, headers=headers, content=body)
 
-    def assignments(self) -> wire.Assignments:
-        """Return what should be so on this machine. Raises PanelError."""
-        return self._ask("GET", "/api/agent/v1/assignments/", wire.Assignments)
+    def assignments(self, *, wait_seconds: int = 0, have: int | None = None) -> wire.Assignments:
+        """Return what should be so on this machine. Raises PanelError.
+
+        wait_seconds: the panel answers only then, or as soon as its version is another one than `have`.
+        """
+        path = "/api/agent/v1/assignments/"
+        if wait_seconds and have is not None:
+            path = f"{path}?wait={wait_seconds}&have={have}"
+        return self._ask("GET", path, wire.Assignments)
+
+    def job(self, job_id: int, report: wire.JobReport) -> wire.JobAnswer:
+        """Say how a job is. Raises PanelError; RefusedError too when there is no such job any more."""
+        headers = {"Content-Type": MSGPACK}
+        response = self._send(
+            "POST",
+            f"/api/agent/v1/jobs/{job_id}/",
+            headers,
+            msgspec.msgpack.encode(report),
+            never_taken=JOB_NEVER_TAKEN,
+        )
+        return _decode(response, wire.JobAnswer)
 
     def leave(self) -> None:
         """Say goodbye: the token ends. Raises PanelError."""
@@ -92,6 +114,10 @@ class PanelClient:
     def hurry(self, seconds: float) -> None:
         """Wait no longer than this for answers from now on."""
         self._http.timeout = httpx.Timeout(seconds)
+
+    def be_patient(self, seconds: float) -> None:
+        """Wait so much longer for answers than usual."""
+        self._http.timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=ANSWER_SECONDS + seconds)
 
     def close(self) -> None:
         """Close the connection."""
@@ -109,7 +135,12 @@ class PanelClient:
         return _decode(response, kind)
 
     def _send(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        never_taken: frozenset[int] = NEVER_TAKEN,
     ) -> httpx.Response:
         try:
             response = self._http.request(method, path, headers=headers, content=content)
@@ -119,7 +150,7 @@ class PanelClient:
             raise UnreachableError(_sentence(error)) from error
         if response.is_success:
             return response
-        raise _failure(response)
+        raise _failure(response, never_taken)
 
     def _send_again(
         self, method: str, path: str, headers: Mapping[str, str] | None, content: bytes | None
@@ -143,7 +174,7 @@ def join(panel_url: str, token: str, *, name: str = "", ca_file: str = "") -> wi
         capabilities=["nvml", "host"],
     )
     headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "User-Agent": f"fleetdeck-agent/{__version__}"}
-    with httpx.Client(timeout=TIMEOUT, verify=_verify(panel_url, ca_file)) as http:
+    with httpx.Client(timeout=TIMEOUT, verify=verify_with(panel_url, ca_file)) as http:
         try:
             response = http.post(
                 f"{panel_url.rstrip('/')}/api/agent/v1/join/", content=msgspec.msgpack.encode(request), headers=headers
@@ -155,7 +186,7 @@ def join(panel_url: str, token: str, *, name: str = "", ca_file: str = "") -> wi
     return _decode(response, wire.JoinAnswer)
 
 
-def _verify(panel_url: str, ca_file: str) -> ssl.SSLContext | bool:
+def verify_with(panel_url: str, ca_file: str) -> ssl.SSLContext | bool:
     """Return what httpx shall trust. Without TLS nothing is verified, and no certificates need be loaded (2 MB)."""
     if urlsplit(panel_url).scheme != "https":
         return False
@@ -174,14 +205,14 @@ def _decode(response: httpx.Response, kind: type[T]) -> T:
         raise UnreachableError(f"The answer is not a panel's: {error}.") from error
 
 
-def _failure(response: httpx.Response) -> PanelError:
+def _failure(response: httpx.Response, never_taken: frozenset[int] = NEVER_TAKEN) -> PanelError:
     """Return the error that an answer other than 2xx stands for."""
     status = response.status_code
     refusal = _refusal(response)
     sentence = refusal.message if refusal else f"The answer is {status} {response.reason_phrase}."
     if status in {401, 403}:
         return TokenRefusedError(sentence)
-    if status == 413 or (refusal and status in NEVER_TAKEN and refusal.code not in NOT_THE_BATCH):
+    if status == 413 or (refusal and status in never_taken and refusal.code not in NOT_THE_BATCH):
         return RefusedError(status, refusal.code if refusal else "", sentence)
     return UnreachableError(sentence, _retry_after(response))
 

@@ -26,6 +26,12 @@ TEMPLATE: Final = """\
 # XIDs from the kernel's log, beside those that NVML tells.
 # read_kernel_log = true
 
+# Kinds of jobs that are refused. "acceptance" measures cards, disk and network for about a minute when a person asks.
+# forbidden_jobs = []
+
+# Let jobs measure the way to private and local addresses, if a person names one.
+# allow_private_targets = false
+
 # How much waits here while the panel is away; the oldest goes first, and is counted.
 # spool_megabytes = 64
 # spool_hours = 24
@@ -43,6 +49,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_pcie_throughput: bool = True
     tell_process_names: bool = True
     read_kernel_log: bool = True
+    forbidden_jobs: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+    allow_private_targets: bool = False
     spool_megabytes: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 64
     spool_hours: Annotated[float, msgspec.Meta(gt=0, le=720)] = 24.0
 

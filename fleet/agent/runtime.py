@@ -19,6 +19,8 @@ from fleet.agent.host.facts import read_host_facts
 from fleet.agent.host.processes import ProcessDirectory, has_host_pids
 from fleet.agent.host.samples import HostSampler
 from fleet.agent.intervals import Intervals
+from fleet.agent.jobs.lane import JobLane
+from fleet.agent.listener import WAIT_SECONDS, Listener
 from fleet.agent.nvml.card import ReadOptions
 from fleet.agent.nvml.driver import DriverWatch
 from fleet.agent.panel import PanelClient, PanelError
@@ -70,6 +72,10 @@ class Agent:
         self._reporter = Reporter(
             self._client, self._spool, on_answer=self._answered, on_refused=self._batcher.resend_facts
         )
+        self._jobs = JobLane(state, identity, policy)
+        waiting = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
+        waiting.be_patient(WAIT_SECONDS)
+        self._listener = Listener(waiting, self._hear)
         self._encode = msgspec.msgpack.Encoder().encode
         self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL, write_checksum=True)
         self._sampling, self._cutting, self._sending = threading.Lock(), threading.Lock(), threading.Lock()
@@ -80,10 +86,15 @@ class Agent:
         self._next_status = 0.0
 
     def start(self, *, on_stale_library: Callable[[], None]) -> None:
-        """Begin to follow the kernel's log. on_stale_library: called when only a new process can read the driver."""
+        """Begin to follow the kernel's log and the panel's wishes.
+
+        on_stale_library: called when only a new process can read the driver.
+        """
         self._on_stale_library = on_stale_library
         if self._policy.read_kernel_log:
             self._kernel_log.start()
+        self._jobs.start()
+        self._listener.start()
 
     def sample(self) -> None:
         """Take one round."""
@@ -115,19 +126,24 @@ class Agent:
             self.intervals.hasten("report", self._reporter.seconds_until_due)
 
     def sync(self) -> None:
-        """Ask the panel what should be so on this machine; while it does not answer reports, not this either."""
-        if self._reporter.last_error:
+        """Ask the panel what should be so on this machine, unless it was heard in the usual way a moment ago.
+
+        While it does not answer reports, it is not asked this either.
+        """
+        if self._reporter.last_error or self._listener.is_hearing:
             return
         with _unless_busy(self._sending) as is_free:
             if is_free:
                 try:
-                    self.intervals.follow_assignments(self._client.assignments())
+                    self._hear(self._client.assignments())
                 except PanelError as error:
                     log.info("No assignments: %s", error)
 
     def close(self) -> None:
         """Send a last report if the panel takes it at once; what it does not take waits in the spool."""
         self._kernel_log.stop()
+        self._listener.stop()
+        self._jobs.close()
         with self._cutting:
             self._cut(is_last=True)
         if self._sending.acquire(timeout=LAST_SEND_SECONDS):
@@ -167,6 +183,10 @@ class Agent:
         if answer.needs_facts:
             self._batcher.resend_facts()
         self.intervals.follow_answer(answer)
+
+    def _hear(self, assignments: wire.Assignments) -> None:
+        self.intervals.follow_assignments(assignments)
+        self._jobs.follow(assignments.version, assignments.jobs)
 
     def _refresh_facts(self) -> None:
         if time.monotonic() >= self._next_facts:

@@ -1,4 +1,4 @@
-"""What the agent keeps on this machine: who it is (a token: for its owner's eyes only), its policy, its spool, a lock."""
+"""What the agent keeps on this machine: who it is (a token: for its owner's eyes only), its policy, spool, jobs, a lock."""
 
 import fcntl
 import os
@@ -66,6 +66,7 @@ class StateDirectory:
         self.identity_path = path / "identity.json"
         self.policy_path = path / "policy.toml"
         self.spool_path = path / "spool"
+        self.jobs_path = path / "jobs"
         self.kernel_log_path = path / "kernel-log.json"
         self.status_path = path / "status.json"
         self._lock_path = path / "agent.lock"
@@ -117,11 +118,12 @@ class StateDirectory:
 
     def forget_spool(self) -> None:
         """Remove what waits to be sent: it belongs to the server that this agent was."""
-        for path in sorted(self.spool_path.rglob("*"), reverse=True):
-            if path.is_dir():
-                path.rmdir()
-            else:
-                path.unlink(missing_ok=True)
+        for directory in (self.spool_path, self.jobs_path):
+            for path in sorted(directory.rglob("*"), reverse=True):
+                if path.is_dir():
+                    path.rmdir()
+                else:
+                    path.unlink(missing_ok=True)
 
     def try_lock(self) -> bool:
         """Take the directory for this process until it ends; returns False while another has it. Raises StateError."""

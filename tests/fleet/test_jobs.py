@@ -266,4 +266,5 @@ def test_one_agent_cannot_keep_the_panel_busy(machine, monkeypatch):
     agent, token = machine
     say(token, ask(agent), "claimed")
     codes = [client(token).get("/api/agent/v1/speed/down/?bytes=1").status_code for _ in range(5)]
-    assert codes.count(200) <= 6 and codes[-1] == 429
+    assert codes.count(200) <= 3
+    assert codes[-1] == 429

@@ -306,9 +306,11 @@ def test_any_answer_of_a_machine_gives_a_report_whose_lines_hold_together(found,
         if each.verdict == Verdict.NOTED:
             assert each.ordered is None
         else:
-            assert each.ordered is not None and each.source is not None
+            assert each.ordered is not None
+            assert each.source is not None
         if each.verdict in {Verdict.PASS, Verdict.FAIL}:
-            assert each.found is not None and not each.reason
+            assert each.found is not None
+            assert not each.reason
         if each.verdict == Verdict.NOT_PROVEN:
             assert each.reason
     assert len({(each.code, each.subject, index) for index, each in enumerate(made.lines)}) == len(made.lines)

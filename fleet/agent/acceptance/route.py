@@ -1,0 +1,97 @@
+"""The way to an address: round trip and hops by plain TCP connections, which need no privileges."""
+
+import ipaddress
+import socket
+import statistics
+import time
+from typing import Final
+
+CONNECTS: Final = 5
+CONNECT_SECONDS: Final = 3.0
+MOST_HOPS: Final = 32
+SHORTEST_HOP_SECONDS: Final = 0.5
+_IP_RECVERR: Final = 11
+_IPV6_RECVERR: Final = 25
+# Services of clouds that tell secrets to whoever asks from the machine itself.
+METADATA: Final = frozenset(
+    ipaddress.ip_address(text) for text in ("169.254.169.254", "100.100.100.200", "fd00:ec2::254")
+)
+
+
+class RouteError(Exception):
+    """There is no way. reason: a short code for the report."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def resolve(host: str, port: int, *, allow_private: bool) -> str:
+    """Return the IP address to connect to. Raises RouteError: not_found, or not_allowed for what nobody may be sent to."""
+    try:
+        answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise RouteError("not_found") from None
+    for answer in answers:
+        text = str(answer[4][0]).partition("%")[0]
+        if is_allowed(text, allow_private=allow_private):
+            return text
+    raise RouteError("not_allowed")
+
+
+def is_allowed(text: str, *, allow_private: bool) -> bool:
+    """Say whether a check may connect to an IP address: never to link-local ones and a cloud's own services."""
+    address = ipaddress.ip_address(text)
+    mapped = getattr(address, "ipv4_mapped", None)
+    address = mapped or address
+    if address in METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
+        return False
+    return allow_private or address.is_global
+
+
+def round_trip_ms(address: str, port: int) -> float:
+    """Return the median time in which a connection is made. Raises RouteError."""
+    times = []
+    for _ in range(CONNECTS):
+        began = time.perf_counter()
+        if not _connects(address, port, CONNECT_SECONDS):
+            raise RouteError("unreachable")
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+def hops(address: str, port: int, *, usual_ms: float) -> int:
+    """Return with how few hops an address can be reached. Raises RouteError.
+
+    A connection whose packets may pass n routers succeeds from the true number on, so it is found by halving. usual_ms: the
+    round trip, from which follows how long a connection that fails is waited for.
+    """
+    patience = max(SHORTEST_HOP_SECONDS, 4 * usual_ms / 1000)
+    low, high = 1, MOST_HOPS
+    if not _connects(address, port, patience, hops=high):
+        raise RouteError("too_far")
+    while low < high:
+        middle = (low + high) // 2
+        if _connects(address, port, patience, hops=middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _connects(address: str, port: int, seconds: float, *, hops: int | None = None) -> bool:
+    """Say whether a TCP connection is made in time, with packets that may pass so many hops."""
+    is_v6 = ":" in address
+    with socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.settimeout(seconds)
+        try:
+            if hops is not None and is_v6:
+                connection.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, hops)
+                connection.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
+            elif hops is not None:
+                connection.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
+                connection.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
+            connection.connect((address, port))
+        except OSError:
+            return False
+    return True
