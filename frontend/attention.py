@@ -1,6 +1,6 @@
 """What needs a person now: a pure function from the fleet's rows to a short list of sentences, each with one action."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -59,7 +59,12 @@ def attention(fleet: FleetRows) -> list[Attention]:
     found = [
         item for row in fleet.servers if row.server.state not in _LEFT_ALONE for item in _of_server(row, fleet.now)
     ]
-    return sorted(found, key=lambda item: (_RANK[item.severity], -(item.since or fleet.now).timestamp(), item.key))
+    return worst_first(found, now=fleet.now)
+
+
+def worst_first(found: Iterable[Attention], *, now: datetime) -> list[Attention]:
+    """Return what needs somebody, worst first, then the newest first."""
+    return sorted(found, key=lambda item: (_RANK[item.severity], -(item.since or now).timestamp(), item.key))
 
 
 def _of_server(row: ServerRow, now: datetime) -> Iterator[Attention]:
@@ -210,7 +215,7 @@ class Counts:
 def counts(fleet: FleetRows) -> Counts:
     """Count cards by what they do. The mean is over those that reported within three intervals; None when none did."""
     gpus = fleet.gpus
-    by = {activity: sum(gpu.activity == activity for gpu in gpus) for activity in Activity}
+    by = Counter(gpu.activity for gpu in gpus)
     readings = [value for gpu in gpus if gpu.reports and (value := gpu.values.get("utilization_percent")) is not None]
     return Counts(
         total=len(gpus),

@@ -35,6 +35,7 @@ class NavEntry:
 NAVIGATION: Final = (
     NavEntry("overview", "overview", _("Overview"), "o"),
     NavEntry("fleet", "fleet", _("Fleet"), "f"),
+    NavEntry("rental", "leases", _("Rental"), "r"),
     NavEntry("events", "events", _("Events"), "e"),
     NavEntry("settings", "settings", _("Settings"), "s"),
 )

@@ -1,4 +1,4 @@
-"""What the search over everything finds: servers, GPUs by UUID or model, and pages."""
+"""What the search over everything finds: servers, GPUs by UUID or model, leases, accounts, and pages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from fleet.models import Gpu, Server
+from fleet.models import Gpu, ProviderAccount, Server
+from fleet.selectors.leasing import lease_list
 from panel.accounts.capabilities import Capability, has_capability
 
 LIMIT: Final = 8
@@ -17,7 +18,7 @@ LIMIT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of the results. kind: server, gpu or page; icon of the sprite; detail: what tells it from its likes."""
+    """One line of the results. kind: server, gpu, lease, account or page; detail: what tells it from its likes."""
 
     kind: str
     icon: str
@@ -46,6 +47,33 @@ PAGES: Final = (
         gettext_lazy("Add a server"),
         "join add server machine agent install 接入",
         Capability.JOIN_TOKENS_MANAGE,
+    ),
+    Target(
+        "leases",
+        "rental",
+        gettext_lazy("Leases"),
+        "leases contracts rent cost money 租约 合同 费用",
+        Capability.FLEET_VIEW,
+    ),
+    Target(
+        "offers",
+        "rental",
+        gettext_lazy("Offers"),
+        "offers order machine price gpu rent 可租 订购",
+        Capability.FLEET_VIEW,
+    ),
+    Target(
+        "operations", "rental", gettext_lazy("Operations"), "operations orders progress 操作", Capability.FLEET_VIEW
+    ),
+    Target(
+        "drift", "rental", gettext_lazy("Differences"), "drift differences unknown machines 差异", Capability.FLEET_VIEW
+    ),
+    Target(
+        "providers",
+        "rental",
+        gettext_lazy("Providers"),
+        "providers accounts keys balance 供应商 账号",
+        Capability.FLEET_VIEW,
     ),
     Target("events", "events", gettext_lazy("Events"), "events audit log history xid 事件", Capability.EVENTS_VIEW),
     Target(
@@ -78,12 +106,12 @@ PAGES: Final = (
 
 
 def search(*, text: str, role: str) -> list[Hit]:
-    """Return what matches, best first: pages when nothing is typed, then servers, GPUs and pages. Two queries at most."""
+    """Return what matches, best first: servers, GPUs, leases, accounts, pages; pages alone for nothing. Four queries at most."""
     wanted = text.strip()[:100]
     pages = _pages(wanted, role)
     if not wanted or not has_capability(role, Capability.FLEET_VIEW):
         return pages
-    return [*_servers(wanted), *_gpus(wanted), *pages]
+    return [*_servers(wanted), *_gpus(wanted), *_leases(wanted), *_accounts(wanted), *pages]
 
 
 def _pages(text: str, role: str) -> list[Hit]:
@@ -108,6 +136,28 @@ def _servers(text: str) -> list[Hit]:
             reverse("server", args=[row.pk]),
         )
         for row in rows.only("id", "name", "provider", "region").order_by("name")[:LIMIT]
+    ]
+
+
+def _leases(text: str) -> list[Hit]:
+    found = lease_list(search=text, is_open=True).prefetch_related(None)
+    return [
+        Hit(
+            "lease",
+            "rental",
+            row.name,
+            " · ".join(filter(None, [_("Lease"), row.server.name if row.server else "", row.get_state_display()])),
+            reverse("lease", args=[row.pk]),
+        )
+        for row in found.order_by("name", "pk")[:LIMIT]
+    ]
+
+
+def _accounts(text: str) -> list[Hit]:
+    rows = ProviderAccount.objects.filter(removed_at=None).filter(Q(name__icontains=text) | Q(kind__icontains=text))
+    return [
+        Hit("account", "key", row.name, f"{_('Account')} · {row.kind}", reverse("provider", args=[row.pk]))
+        for row in rows.only("id", "name", "kind").order_by("name")[:LIMIT]
     ]
 
 

@@ -16,6 +16,7 @@ from frontend.views import (
     self_health,
     server,
 )
+from frontend.views.leasing import accounts, drift, lease, leases, offers, operations
 from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -54,6 +55,38 @@ CHART_URLS: list[URLPattern | URLResolver] = [
     )
 ]
 
+RENTAL_URLS: list[URLPattern | URLResolver] = [
+    path("providers/", accounts.accounts, name="providers"),
+    path("providers/new/", accounts.account_new, name="provider-new"),
+    path("providers/<int:account_id>/", accounts.account, name="provider"),
+    path("providers/<int:account_id>/edit/", accounts.edit, name="provider-edit"),
+    path("providers/<int:account_id>/key/", accounts.key, name="provider-key"),
+    path("providers/<int:account_id>/pause/", accounts.pause, name="provider-pause"),
+    path("providers/<int:account_id>/sync/", accounts.sync, name="provider-sync"),
+    path("providers/<int:account_id>/adopt/", accounts.adopt, name="provider-adopt"),
+    path("providers/<int:account_id>/remove/", accounts.remove, name="provider-remove"),
+    path("offers/", offers.offers, name="offers"),
+    path("offers/compare/", offers.compare, name="offers-compare"),
+    path("offers/<int:offer_id>/order/", offers.order, name="order"),
+    path("servers/<int:server_id>/order-again/", offers.again, name="order-again"),
+    path("operations/", operations.operations, name="operations"),
+    path("operations/<int:operation_id>/", operations.operation, name="operation"),
+    path("leases/", leases.leases, name="leases"),
+    path("leases/csv/", leases.export, name="leases-csv"),
+    path("leases/bulk/", leases.bulk, name="leases-bulk"),
+    path("leases/new/", lease.contract_new, name="contract-new"),
+    path("leases/<int:lease_id>/", lease.lease, name="lease"),
+    path("leases/<int:lease_id>/terms/", lease.terms, name="lease-terms"),
+    path("leases/<int:lease_id>/close/", lease.close, name="contract-close"),
+    path("leases/<int:lease_id>/attach/", lease.attach, name="lease-tie"),
+    path("leases/<int:lease_id>/<slug:name>/", lease.act, name="lease-act"),
+    path("drift/", drift.drift, name="drift"),
+    path("drift/<int:drift_id>/adopt/", drift.adopt, name="difference-adopt"),
+    path("drift/<int:drift_id>/end/", drift.end, name="difference-end"),
+    path("drift/<int:drift_id>/accept/", drift.accept, name="difference-accept"),
+    path("drift/<int:drift_id>/ignore/", drift.ignore, name="difference-ignore"),
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("fleet/", fleet.fleet, name="fleet"),
@@ -67,6 +100,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("servers/<int:server_id>/remove/", server.remove, name="server-remove"),
     path("gpus/<int:gpu_id>/", gpu.gpu, name="gpu"),
     *CHART_URLS,
+    *RENTAL_URLS,
     path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),

@@ -6,7 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.advice import driver_advice, server_advice
-from fleet.models import Agent, GpuFault, JoinToken, Server
+from fleet.api.leasing.serializers import PriceSerializer
+from fleet.models import Agent, GpuFault, JoinToken, Lease, Server
 from fleet.services.judging import FAULT_QUIET
 from fleet.xids import fault_meaning
 from panel.core.clock import now
@@ -45,6 +46,17 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
             "lost_samples",
             "assignments_version",
         ]
+        read_only_fields = fields
+
+
+class ServerLeaseSerializer(serializers.ModelSerializer[Lease]):
+    """The lease that pays for a server, in short; `/leases/{id}/` has all of it."""
+
+    prices = PriceSerializer(source="prices_in_force", many=True, read_only=True, help_text="Parts that are in force.")
+
+    class Meta:
+        model = Lease
+        fields = ["id", "name", "state", "billing", "prices"]
         read_only_fields = fields
 
 
@@ -106,10 +118,11 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
         agent.server = server  # it is here already; spares a query for its name
         return dict(AgentSerializer(agent).data)
 
-    @extend_schema_field({"type": "integer", "nullable": True})
-    def get_lease(self, server: Server) -> None:  # noqa: ARG002 (the framework's signature)
-        """Return the lease that pays for the server; null for a machine of one's own."""
-        return
+    @extend_schema_field(ServerLeaseSerializer(allow_null=True))
+    def get_lease(self, server: Server) -> dict[str, Any] | None:
+        """Return the open lease that pays for the server; null for a machine of one's own."""
+        lease = next(iter(getattr(server, "open_leases", ())), None)
+        return None if lease is None else dict(ServerLeaseSerializer(lease).data)
 
     @extend_schema_field(AdviceSerializer)
     def get_advice(self, server: Server) -> dict[str, str]:

@@ -44,9 +44,18 @@ def lease_rates(*, leases: Sequence[Lease], at: datetime) -> dict[int, dict[str,
     }
 
 
+def accounts_spent(*, account_ids: Collection[int], at: datetime) -> dict[int, dict[str, Money]]:
+    """Return what each account's leases cost since the month began, by currency: three queries however many."""
+    start = month_start(at)
+    leases = Lease.objects.filter(account__in=account_ids).exclude(ended_at__lte=start)
+    owners = dict(leases.values_list("pk", "account_id"))
+    costs = lease_costs(lease_ids=list(owners), start=start, end=at)
+    spent: dict[int, list[Money]] = {pk: [] for pk in account_ids}
+    for lease_id, each in costs.items():
+        spent[owners[lease_id]] += each.totals.values()
+    return {pk: sums(amounts) for pk, amounts in spent.items()}
+
+
 def account_spent(*, account_id: int, at: datetime) -> dict[str, Money]:
     """Return what an account's leases cost since the month began, by currency."""
-    start = month_start(at)
-    ids = list(Lease.objects.filter(account_id=account_id).exclude(ended_at__lte=start).values_list("pk", flat=True))
-    costs = lease_costs(lease_ids=ids, start=start, end=at)
-    return sums(money for each in costs.values() for money in each.totals.values())
+    return accounts_spent(account_ids=[account_id], at=at)[account_id]

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from fleet.enums import GpuState
-from fleet.models import Agent, Gpu, GpuFault, JoinToken, Server
+from fleet.models import Agent, Gpu, GpuFault, JoinToken, Lease, LeasePrice, Server
 from fleet.selectors.live import ANSWERING_STATES
 
 _CARD = Q(gpus__parent=None, gpus__removed_at=None)
@@ -77,7 +77,16 @@ def server_list(
     if label:
         name, equals, value = label.partition("=")
         servers = servers.filter(Q(labels__contains={name: value}) if equals else Q(labels__has_key=name))
-    return with_gpu_counts(servers)
+    return with_open_lease(with_gpu_counts(servers))
+
+
+def with_open_lease(servers: QuerySet[Server]) -> QuerySet[Server]:
+    """Add `open_leases`: the one lease that pays for each server, if any, with its prices in force. Two queries more."""
+    in_force = LeasePrice.objects.filter(effective_to=None).order_by("component")
+    leases = Lease.objects.filter(ended_at=None).prefetch_related(
+        Prefetch("prices", queryset=in_force, to_attr="prices_in_force")
+    )
+    return servers.prefetch_related(Prefetch("leases", queryset=leases, to_attr="open_leases"))
 
 
 def gpu_list(

@@ -13,6 +13,15 @@ from frontend.words import audit_sentence, event_sentence
 from panel.core.enums import Severity
 from panel.core.models import Event
 
+# Kind of object → the name of its page.
+_PAGES: Final = {
+    "server": "server",
+    "gpu": "gpu",
+    "lease": "lease",
+    "account": "provider",
+    "provideraccount": "provider",
+    "operation": "operation",
+}
 VALUE_SHOWN: Final = 300  # characters of one value
 
 
@@ -56,8 +65,8 @@ def object_href(kind: str, pk: int | None, *, sees_users: bool) -> str:
     """Return the page of an object, or an empty text when it has none, or none for this viewer."""
     if pk is None:
         return ""
-    if kind in {"server", "gpu"}:
-        return reverse(kind, args=[pk])
+    if kind in _PAGES:
+        return reverse(_PAGES[kind], args=[pk])
     if kind == "user" and sees_users:
         return reverse("settings-user", args=[pk])
     return ""

@@ -7,12 +7,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from fleet.models import GpuFault
+from fleet.models import GpuFault, ProviderAccount
 from frontend.access import PageRequest, page
-from frontend.attention import SHOWN, attention, counts
+from frontend.attention import SHOWN, attention, counts, worst_first
 from frontend.events.rows import row_of
 from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import FleetRows
+from frontend.leasing.attention import rental_attention
+from frontend.leasing.leases import rate_now
 from panel.accounts.capabilities import Capability
 from panel.accounts.selectors.audit import event_list
 from panel.core.clock import now
@@ -30,8 +32,10 @@ def _faults(fleet: FleetRows) -> dict[str, int]:
 
 
 def _context(fleet: FleetRows) -> dict[str, Any]:
-    items = attention(fleet)
+    items = worst_first([*attention(fleet), *rental_attention(fleet.now)], now=fleet.now)
+    rates, leases, unknown = rate_now(fleet.now)
     return {
+        "money": {"rates": rates, "leases": leases, "unknown": unknown},
         "fleet": fleet,
         "counts": counts(fleet),
         "attention": items[:SHOWN],
@@ -47,6 +51,7 @@ def overview(request: PageRequest) -> HttpResponse:
     fleet = fleet_rows(now=now())
     if request.GET.get("part") == "status":
         return render(request, "overview/status.html", _context(fleet))
-    if not fleet.servers:
-        return render(request, "overview/empty.html", {"title": _("Overview"), "nav": "overview"})
-    return render(request, "overview/page.html", {"title": _("Overview"), "nav": "overview", **_context(fleet)})
+    context = {"title": _("Overview"), "nav": "overview"}
+    if not fleet.servers and not ProviderAccount.objects.filter(removed_at=None).exists():
+        return render(request, "overview/empty.html", context)
+    return render(request, "overview/page.html", {**context, **_context(fleet)})

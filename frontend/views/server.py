@@ -18,6 +18,7 @@ from frontend.board import Known, Page, board_of, markers_of
 from frontend.chart_data import summaries_of
 from frontend.chart_specs import HOST_ONLY_CHARTS, SERVER_CHARTS
 from frontend.fleet_rows import ServerRow
+from frontend.leasing.lease_page import server_lease
 from frontend.ranges import TimeRange, time_range
 from frontend.server_page import (
     FAULTS_LISTED,
@@ -94,16 +95,23 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
         return JsonResponse({"markers": markers_of(server_id=server_id, time_range=shown)})
     if request.GET.get("part") == "charts":
         return render(request, "charts/board.html", _board(row, shown))
+    if request.GET.get("part") == "lease":
+        shown_lease = {"server": row.server, "is_retired": row.server.state == ServerState.RETIRED}
+        return render(request, "server/lease.html", shown_lease | server_lease(server_id, now=at))
     context = _status(row)
     if request.GET.get("part") == "status":
         return render(request, "server/part.html", context)
-    context |= _board(row, shown) | {
-        "title": row.server.name,
-        "nav": "fleet",
-        "consequences": _consequences(row),
-        "is_retired": row.server.state == ServerState.RETIRED,
-        "in_maintenance": row.server.state == ServerState.MAINTENANCE,
-    }
+    context |= (
+        _board(row, shown)
+        | server_lease(server_id, now=at)
+        | {
+            "title": row.server.name,
+            "nav": "fleet",
+            "consequences": _consequences(row),
+            "is_retired": row.server.state == ServerState.RETIRED,
+            "in_maintenance": row.server.state == ServerState.MAINTENANCE,
+        }
+    )
     return render(request, "server/page.html", context)
 
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Lets a live topic hurry an htmx element that polls: `data-topic` names the topic, `hx-trigger="every 15s, poke"` the rest.
- * Without sockets the polling alone does it.
+ * `data-about="leases 7"` leaves out what a frame says of others. Without sockets the polling alone does it.
  */
 import { live } from "../live.js";
 
@@ -19,7 +19,12 @@ export function mount(el) {
   const soon = () => {
     if (!timer) timer = window.setTimeout(poke, Math.max(0, last + AT_MOST_EVERY_MS - Date.now()));
   };
-  const unsubscribe = live.subscribe(el.dataset.topic ?? "", { onSnapshot() {}, onDelta: soon });
+  const [section, key] = (el.dataset.about ?? "").split(" ");
+  /** @param {import("../live/protocol.js").Frame} frame */
+  const hear = (frame) => {
+    if (!key || frame.data[section]?.[key] !== undefined) soon();
+  };
+  const unsubscribe = live.subscribe(el.dataset.topic ?? "", { onSnapshot() {}, onDelta: hear });
   return () => {
     window.clearTimeout(timer);
     unsubscribe();

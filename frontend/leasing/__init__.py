@@ -1,0 +1,1 @@
+"""What the pages about money show: accounts, offers, orders, operations, leases and differences."""
