@@ -28,6 +28,7 @@ export function mount(root) {
   const endings = [
     live.subscribe("fleet", { onSnapshot: take, onDelta: take }),
     live.subscribe("events", { onDelta: () => refresh.soon() }),
+    live.subscribe("leases", { onDelta: () => refresh.soon() }),
   ];
   return () => {
     for (const end of endings) end();
