@@ -51,6 +51,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "DriftResolutionEnum": "fleet.enums.DriftResolution",
         "OperationKindEnum": "fleet.enums.OperationKind",
         "OperationStateEnum": "fleet.enums.OperationState",
+        "JobKindEnum": "fleet.enums.JobKind",
+        "JobStateEnum": "fleet.enums.JobState",
         "StepStateEnum": ["waiting", "running", "done", "failed"],
         "BillingEnum": "fleet.providers.base.Billing",
         "CheckStatusEnum": "panel.core.health.CheckStatus",

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from fleet.models import Agent, Gpu, GpuFault, JoinToken, Server
+from fleet.models import Agent, Gpu, GpuFault, Job, JoinToken, Server
 from panel.accounts.audit import Actor, audit
 from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
@@ -39,5 +39,9 @@ def one_of_everything(owner):
     )
     LoginSession.objects.create(pk=ROW, user=owner, session_key=SESSION_KEY, created_at=at, last_seen_at=at)
     Event.objects.create(pk=ROW, at=at, kind="gpu.xid", subject_kind="gpu", subject_id=ROW, server_id=ROW)
+    Job.objects.create(
+        pk=ROW, server=server, kind="acceptance", state="failed", reason="crashed", time_limit_seconds=150,
+        actor_kind="system", actor_name="test", created_at=at, ended_at=at, expires_at=later,
+    )  # fmt: skip
     leasing_rows(ROW)
     audit(actor=Actor.system("test"), action="test.start")

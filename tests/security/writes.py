@@ -4,7 +4,7 @@ import time
 
 from django.contrib.sessions.backends.db import SessionStore
 
-from fleet.models import Server
+from fleet.models import Job, Server
 from panel.accounts.audit import Actor
 from panel.accounts.services import passkeys, two_factor
 from tests.accounts.authenticator import SecurityKey
@@ -45,6 +45,8 @@ WRITES = {
     "post server-forget-gpus": ({}, "gpu.forget"),
     "post gpu-forget": ({}, "gpu.forget"),
     "patch agent-detail": ({"sample_interval_seconds": 10}, "agent.configure"),
+    "post job-cancel": ({}, "job.cancel"),
+    "post acceptance-list": ({"expected": {"gpu_count": 8}}, "job.create"),
     "post agent-revoke": ({}, "agent.revoke"),
     "post join-token-list": ({"name": "node-9"}, "join_token.create"),
     "delete join-token-detail": ({}, "join_token.revoke"),
@@ -84,4 +86,6 @@ def prepare(write, admin):
         store.save(must_create=True)
     if write == "delete server-detail":
         Server.objects.filter(pk=ROW).update(state="retired", retired_at="2026-01-01T00:00:00Z")
+    if write == "post job-cancel":
+        Job.objects.filter(pk=ROW).update(state="running", ended_at=None, reason="")
     return prepare_leasing(write, ROW)
