@@ -13,8 +13,13 @@ from monitoring.activity import Activity
 
 Tab = Literal["servers", "gpus"]
 Row = ServerRow | GpuRow
-CHUNK_ROWS: Final = 100
-FIRST_CHUNKS: Final = 2
+CHUNK_ROWS: Final = 50
+WHOLE_ROWS: Final = 200
+
+
+def first_chunks(total: int) -> int:
+    """Return how many chunks a page brings at once: all of a list of up to `WHOLE_ROWS`, a screenful of a longer one."""
+    return WHOLE_ROWS // CHUNK_ROWS if total <= WHOLE_ROWS else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ SHORT_UUID_LENGTH: Final = 8
 # A clock that is off by more than this is worth saying.
 SKEW_SECONDS: Final = 30.0
 LOST_STATES: Final = frozenset({Activity.MISSING, Activity.LOST})
+_SILENT: Final = LOST_STATES | {Activity.NO_DATA}
 
 
 def short_uuid(uuid: str) -> str:
@@ -52,7 +53,6 @@ class GpuRow:
     state: str
     state_reason: str
     state_changed_at: datetime
-    last_seen_at: datetime | None
     memory_total_bytes: int | None
     power_limit_watts: float | None
     slowdown_celsius: float | None
@@ -89,7 +89,7 @@ class GpuRow:
     @property
     def reports(self) -> bool:
         """Say whether the card takes part in totals: it answers, and its reading is of now."""
-        return self.activity not in LOST_STATES | {Activity.NO_DATA}
+        return self.activity not in _SILENT
 
     @property
     def is_stale(self) -> bool:

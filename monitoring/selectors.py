@@ -1,6 +1,6 @@
 """Reads of the time-series store: the newest values, and series of any range in a bounded number of points."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isnan
@@ -24,7 +24,6 @@ class Latest:
     """The newest sample of a subject. at: when it was taken, by the panel's clock; values: every metric of the catalogue."""
 
     at: datetime
-    received_at: datetime
     values: dict[str, float | None]
     clock_event_reasons: int | None
     performance_state: int | None
@@ -47,16 +46,23 @@ def _latest(kind: SubjectKind, subject_ids: Collection[int]) -> dict[int, Latest
     wanted = LatestSample.objects.filter(kind=kind.code).extra(
         where=["subject_id = ANY(%s)"], params=[list(subject_ids)]
     )
-    rows = wanted.values_list("subject_id", "at", "received_at", "values", "clock_event_reasons", "performance_state")
+    rows = list(wanted.values_list("subject_id", "at", "clock_event_reasons", "performance_state", "values"))
+    values = values_by_name(kind, [row[-1] for row in rows])
     return {
-        subject_id: Latest(at, received_at, values_by_name(kind, values), reasons, performance_state)
-        for subject_id, at, received_at, values, reasons, performance_state in rows
+        subject_id: Latest(at, readings, reasons, performance_state)
+        for (subject_id, at, reasons, performance_state, _packed), readings in zip(rows, values, strict=True)
     }
 
 
-def values_by_name(kind: SubjectKind, packed: bytes | memoryview) -> dict[str, float | None]:
-    """Return stored values by metric; a metric that was added to the catalogue since is None."""
-    return dict.fromkeys(kind.columns) | named(kind, np.frombuffer(packed, dtype="<f4").tolist())
+def values_by_name(kind: SubjectKind, packed: Sequence[bytes | memoryview]) -> list[dict[str, float | None]]:
+    """Return stored values by metric, of many subjects at once; a metric that was added to the catalogue since is None."""
+    names = kind.columns
+    absent = np.full(len(names), np.nan, dtype="<f4").tobytes()
+    joined = b"".join(bytes(one)[: len(absent)] + absent[len(one) :] for one in packed)
+    numbers = np.frombuffer(joined, dtype="<f4").reshape(len(packed), len(names))
+    table = numbers.astype(object)
+    table[np.isnan(numbers)] = None
+    return [dict(zip(names, row, strict=True)) for row in table.tolist()]
 
 
 def named(kind: SubjectKind, numbers: list[float]) -> dict[str, float | None]:

@@ -1,13 +1,15 @@
 """Filters of the fleet's pages: tones of activities, raw numbers for scripts, steps of the heat strip."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
+from html import escape
 from typing import Final
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language
 
 from fleet import advice
 from fleet.enums import GpuState
@@ -82,48 +84,42 @@ def _gpu_address() -> str:
 @register.simple_tag
 def gpu_data(row: GpuRow) -> SafeString:
     """Return the attributes by which scripts know a card (static/js/readings.js)."""
-    return format_html(
-        'data-gpu="{}" data-at="{}" data-interval="{}" data-state="{}" data-total="{}" data-limit="{}" data-processes="{}"'
-        ' data-doing="{}"',
-        row.id,
-        iso(row.at),
-        raw(row.interval_seconds),
-        row.state,
-        raw(row.memory_total_bytes),
-        raw(row.power_limit_watts),
-        raw(row.processes),
-        str(row.activity),
+    return SafeString(f'{_known(row)} data-limit="{raw(row.power_limit_watts)}"')
+
+
+def _known(row: GpuRow) -> str:
+    """Return what scripts judge a card by. Numbers, times and words of our own enums: nothing that needs escaping."""
+    return (
+        f'data-gpu="{row.id}" data-at="{iso(row.at)}" data-interval="{raw(row.interval_seconds)}"'
+        f' data-state="{row.state}" data-total="{raw(row.memory_total_bytes)}"'
+        f' data-processes="{raw(row.processes)}" data-doing="{row.activity.value}"'
     )
 
 
 @register.simple_tag
-def heat_cell(row: GpuRow, *, mini: bool = False) -> SafeString:
-    """Return one cell of the heat strip: a link whose shade, pattern and number say what the card does.
+def heat_cells(rows: Iterable[GpuRow], *, mini: bool = False) -> SafeString:
+    """Return the cells of a server's cards: links whose shade, pattern and number say what each card does.
 
-    mini: the small cell of a list, without the number. In Python, because the strip has one for each card of the fleet.
+    mini: the small cells of a list, without the number. In Python, because the strip has one for each card of the fleet.
     """
-    word = row.activity.label
-    number = (
-        ""
-        if mini
-        else format_html(
-            '<span class="heat-number" data-r="utilization_percent" data-k="percent">{}</span>',
-            plain(row.values.get("utilization_percent"), "percent"),
-        )
-    )
-    return format_html(
-        '<a class="heat{}" href="{}" data-heat="{}" {} title="{} {} · {}" data-calm>'
-        '<span class="visually-hidden">{} {} </span>{}</a>',
-        " mini-heat" if mini else "",
-        _gpu_href(row.id),
-        _heat_step(row),
-        gpu_data(row),
-        row.label,
-        row.name,
-        word,
-        row.label,
-        word,
-        number,
+    words = _activity_words(get_language())
+    return SafeString("".join(_heat_cell(row, words[row.activity], mini=mini) for row in rows))
+
+
+@cache
+def _activity_words(_language: str | None) -> dict[Activity, str]:
+    return {activity: escape(str(activity.label)) for activity in Activity}
+
+
+def _heat_cell(row: GpuRow, word: str, *, mini: bool) -> str:
+    label, name, number = escape(row.label), escape(row.name), ""
+    if not mini:
+        figure = plain(row.values.get("utilization_percent"), "percent")
+        number = f'<span class="heat-number" data-r="utilization_percent" data-k="percent">{figure}</span>'
+    return (
+        f'<a class="heat{" mini-heat" if mini else ""}" href="{_gpu_href(row.id)}" data-heat="{_heat_step(row)}"'
+        f' {_known(row)} title="{label} {name} · {word}" data-calm>'
+        f'<span class="visually-hidden">{label} <span class="heat-word">{word}</span> </span>{number}</a>'
     )
 
 

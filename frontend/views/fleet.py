@@ -17,7 +17,7 @@ from frontend.access import PageRequest, page
 from frontend.columns import columns_chosen, columns_save
 from frontend.csv_export import csv_response
 from frontend.fleet_csv import CSV_HEADERS, csv_row
-from frontend.fleet_list import CHUNK_ROWS, COLUMNS, FIRST_CHUNKS, ListFilter, Row, filtered, read_filter, shown_columns
+from frontend.fleet_list import CHUNK_ROWS, COLUMNS, ListFilter, Row, filtered, first_chunks, read_filter, shown_columns
 from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import FleetRows
 from frontend.sparklines import sparklines
@@ -36,6 +36,18 @@ def _chunks(rows: Sequence[Row], first: int, count: int) -> list[dict[str, Any]]
         for number in range(first, first + count)
         if number == first or number * CHUNK_ROWS < len(rows)
     ]
+
+
+def _pages(total: int, first: int) -> dict[str, int | None]:
+    """Return which rows a page without scripts shows, and the chunks that its neighbours start with."""
+    count = first_chunks(total)
+    shown_to = min(total, (first + count) * CHUNK_ROWS)
+    return {
+        "first_row": first * CHUNK_ROWS + 1,
+        "last_row": shown_to,
+        "newer_chunk": max(0, first - count) if first else None,
+        "older_chunk": first + count if shown_to < total else None,
+    }
 
 
 def _number(text: str) -> int:
@@ -85,21 +97,17 @@ def fleet(request: PageRequest) -> HttpResponse:
     found = fleet_rows(now=now())
     rows = filtered(found, wanted)
     first = min(_number(request.GET.get("chunk", "")), max(0, (len(rows) - 1) // CHUNK_ROWS))
-    shown_to = min(len(rows), (first + FIRST_CHUNKS) * CHUNK_ROWS)
     context = {
         "title": _("Fleet"),
         "nav": "fleet",
         "wanted": wanted,
         "fleet": found,
         "tabs": _tabs(request, found, wanted),
-        "chunks": _chunks(rows, first, FIRST_CHUNKS),
+        "chunks": _chunks(rows, first, first_chunks(len(rows))),
         "total": len(rows),
         "all": len(found.gpus) if wanted.tab == "gpus" else len(found.servers),
-        "first_row": first * CHUNK_ROWS + 1,
-        "last_row": shown_to,
-        "newer_chunk": max(0, first - FIRST_CHUNKS) if first else None,
-        "older_chunk": first + FIRST_CHUNKS if shown_to < len(rows) else None,
         "chunk_rows": CHUNK_ROWS,
+        **_pages(len(rows), first),
         **_columns(request, wanted),
         **_choices(found, wanted),
     }

@@ -1,6 +1,6 @@
 """Names and shapes of the store's tables, one description for each kind of subject."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from monitoring.metrics import GPU_METRICS, HOST_METRICS, Metric
@@ -24,10 +24,11 @@ class SubjectKind:
     metrics: tuple[Metric, ...]
     has_reasons: bool
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Metric columns, in the order of the catalogue."""
-        return tuple(metric.name for metric in self.metrics)
+    columns: tuple[str, ...] = field(init=False)  # of the metrics, in the order of the catalogue
+
+    def __post_init__(self) -> None:
+        """Read the names once: stores and lists ask for them at every row."""
+        object.__setattr__(self, "columns", tuple(metric.name for metric in self.metrics))
 
     def rollup_table(self, seconds: int) -> str:
         """Return the table of the rollups with slots of so many seconds."""

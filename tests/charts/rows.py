@@ -32,7 +32,6 @@ def gpu(number=0, *, server="rack-1", server_id=1, **changes):
         "state": "ok",
         "state_reason": "",
         "state_changed_at": NOON - timedelta(hours=1),
-        "last_seen_at": NOON,
         "memory_total_bytes": 140 * GIB,
         "power_limit_watts": 700.0,
         "slowdown_celsius": 90.0,
@@ -42,7 +41,7 @@ def gpu(number=0, *, server="rack-1", server_id=1, **changes):
         "activity": Activity.BUSY,
         "is_fresh": True,
         "interval_seconds": 5.0,
-        "latest": Latest(at, at, values, reasons, 0),
+        "latest": Latest(at, values, reasons, 0),
     }
     return GpuRow(**(given | changes))
 
@@ -55,7 +54,7 @@ def server(name="rack-1", pk=1, *, gpus=(), skew=None, is_fresh=True, **changes)
     given = {"state": "ready", "state_changed_at": NOON, "driver_state": "ok", "gpu_health": "healthy", "facts": {}}
     row = Server(pk=pk, name=name, created_at=NOON, **(given | changes))
     row.agent = Agent(last_seen_at=NOON - timedelta(minutes=4), clock_skew_seconds=skew)
-    host = Latest(NOON, NOON, {"cpu_percent": float(pk), "memory_used_bytes": 1.0 * GIB}, None, None)
+    host = Latest(NOON, {"cpu_percent": float(pk), "memory_used_bytes": 1.0 * GIB}, None, None)
     return ServerRow(server=row, gpus=tuple(gpus), host=host, is_fresh=is_fresh, interval_seconds=5.0)
 
 

@@ -59,6 +59,27 @@ export function setStatus(element, tone, word) {
 }
 
 /**
+ * Write a figure; a missing one is a dash with its reason, and the unit behind it (class "after") goes by itself. A dash that
+ * the page came with stays: the server knows why.
+ * @param {Element} target
+ * @param {string} text "—" when it is missing
+ * @returns {boolean} whether anything changed
+ */
+export function setFigure(target, text) {
+  const dash = target.querySelector(".missing");
+  if (text !== "—") {
+    if (dash === null && target.textContent === text) return false;
+    target.textContent = text;
+    return true;
+  }
+  if (dash !== null || target.textContent === text) return false;
+  const reason = gettext("no reading");
+  const shown = el("span", { "aria-hidden": "true" }, text);
+  target.replaceChildren(el("span", { class: "missing", title: reason }, shown, el("span", { class: "visually-hidden" }, reason)));
+  return true;
+}
+
+/**
  * The CSRF token of this page, for fetch: `headers: {"X-CSRFToken": csrfToken()}`.
  * @returns {string}
  */

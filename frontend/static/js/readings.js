@@ -7,7 +7,7 @@
  * `data-r="<metric>" data-k="<kind>"` a number without its unit, `data-bar="<metric>"` a bar, `data-activity` a status.
  */
 import { activityOf } from "./activity.js";
-import { setStatus } from "./dom.js";
+import { setFigure, setStatus } from "./dom.js";
 import { duration, number } from "./format.js";
 import { heatOf } from "./heat.js";
 
@@ -93,6 +93,11 @@ export class Readings {
     }
   }
 
+  /** What the page knows of a GPU; undefined for one that it does not show. @param {string} id */
+  known(id) {
+    return this.elements?.get(id)?.[0]?.dataset;
+  }
+
   /**
    * What is known and what was heard of the GPUs in a part of the page.
    * @param {ParentNode} part
@@ -126,12 +131,23 @@ export class Readings {
     // Before the first frame the page knows more than this does: only that it grows old can be said.
     const activity = entry.at === undefined && found !== "no_data" ? (element.dataset.doing ?? found) : found;
     element.dataset.doing = activity;
-    if (element.dataset.heat !== undefined && entry.at !== undefined) element.dataset.heat = heatOf(activity, entry.utilization_percent);
+    if (element.dataset.heat !== undefined && entry.at !== undefined) this.shade(element, activity, entry.utilization_percent);
     element.classList.toggle("is-stale", STALE.has(activity));
     const status = /** @type {HTMLElement | null} */ (element.querySelector("[data-activity] > .status, [data-activity] > .pill"));
     if (status === null) return;
     const isDegraded = (entry.state ?? element.dataset.state) === "degraded" && TONES[activity] !== "critical";
     setStatus(status, isDegraded ? "warning" : TONES[activity], this.words[activity]);
+  }
+
+  /** A heat cell says what its card does in its shade and in words. @param {HTMLElement} element @param {string} activity @param {number | null | undefined} percent */
+  shade(element, activity, percent) {
+    const heat = heatOf(activity, percent);
+    if (element.dataset.heat === heat) return;
+    element.dataset.heat = heat;
+    const said = element.querySelector(".heat-word");
+    if (said === null || said.textContent === this.words[activity]) return;
+    said.textContent = this.words[activity];
+    element.title = `${element.title.split(" · ")[0]} · ${this.words[activity]}`;
   }
 
   /** Readings grow older by themselves: what no frame renews is greyed, with its age. */
@@ -161,9 +177,11 @@ function setAge(target, element, now) {
 
 /** @param {HTMLElement} target @param {string} text @param {boolean} isNew */
 function setText(target, text, isNew) {
-  if (target.textContent === text) return;
-  target.textContent = text;
-  if (!isNew || target.closest("[data-calm]") !== null) return;
+  if (target.closest("[data-calm]") !== null) {
+    if (target.textContent !== text) target.textContent = text;
+    return;
+  }
+  if (!setFigure(target, text) || !isNew) return;
   target.classList.remove("changed");
   void target.offsetWidth; // a class that stays would not start the tint again
   target.classList.add("changed");

@@ -3,6 +3,7 @@
  * A part of a page that follows one topic: readings move in place, and the part is fetched again when the state behind it
  * changes (a card that is gone, a driver that fails, other processes).
  */
+import { setFigure } from "../dom.js";
 import { live } from "../live.js";
 import { Readings } from "../readings.js";
 import { dateTime, number } from "../format.js";
@@ -70,8 +71,7 @@ function hasOtherProcesses(known, lists) {
 /** @param {HTMLElement} root @param {Record<string, any>} entry */
 function showHost(root, entry) {
   for (const target of /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll("[data-host] [data-r]"))) {
-    const text = number(entry[target.dataset.r ?? ""], target.dataset.k ?? "count");
-    if (target.textContent !== text) target.textContent = text;
+    setFigure(target, number(entry[target.dataset.r ?? ""], target.dataset.k ?? "count"));
   }
   root.querySelector("[data-host]")?.classList.remove("is-stale");
 }

@@ -3,6 +3,7 @@
  * The Overview: heat cells and counts move with the fleet's frames; the sentences are fetched again when a state changed or
  * an event came, and once a minute.
  */
+import { setFigure } from "../dom.js";
 import { dateTime, number, offsetLabel } from "../format.js";
 import { countCards } from "../heat.js";
 import { live } from "../live.js";
@@ -23,7 +24,7 @@ export function mount(root) {
     readings.take(frame.data.gpus ?? {}, frame.at);
     showCounts(root, readings);
     showTime(root, frame.data.gpus ?? {});
-    if (hasChanged(root, states, frame.data)) refresh.soon();
+    if (hasChanged(readings, states, frame.data)) refresh.soon();
   };
   const endings = [
     live.subscribe("fleet", { onSnapshot: take, onDelta: take }),
@@ -39,11 +40,11 @@ export function mount(root) {
 
 /**
  * Whether servers or cards came, went, or changed their state since the page was made.
- * @param {HTMLElement} root
+ * @param {Readings} readings
  * @param {Map<string, string>} states
  * @param {import("../live/protocol.js").LiveData} data
  */
-function hasChanged(root, states, data) {
+function hasChanged(readings, states, data) {
   let isOther = false;
   for (const [id, server] of Object.entries(data.servers ?? {})) {
     const word = [server.state, server.driver_state, server.gpus_known, server.gpus_missing].join("|");
@@ -52,8 +53,8 @@ function hasChanged(root, states, data) {
   }
   for (const [id, entry] of Object.entries(data.gpus ?? {})) {
     if (entry.state === undefined || entry.parent) continue;
-    const cell = /** @type {HTMLElement | null} */ (root.querySelector(`[data-gpu="${CSS.escape(id)}"]`));
-    isOther ||= cell !== null && cell.dataset.state !== entry.state;
+    const known = readings.known(id);
+    isOther ||= known !== undefined && known.state !== entry.state;
   }
   return isOther;
 }
@@ -64,8 +65,7 @@ function showCounts(root, readings) {
   if (counts.total === 0) return;
   for (const target of /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll("[data-count]"))) {
     const value = counts[/** @type {keyof typeof counts} */ (target.dataset.count)];
-    const text = number(value, "count");
-    if (target.textContent !== text) target.textContent = text;
+    setFigure(target, number(value, "count"));
   }
   root.querySelector('[data-bar="mean"] .fill')?.setAttribute("width", String(counts.mean ?? 0));
 }
