@@ -375,3 +375,18 @@ def test_a_page_with_nothing_to_show_fills_itself_when_something_comes(window, p
     outside(machine, "rack-1")
     say("fleet", outside(fleet_snapshot, 0))
     expect(page.locator(awaited).first).to_be_visible(timeout=30_000)
+
+
+def test_a_page_with_nothing_to_show_does_not_load_itself_again_under_an_open_dialog(window):
+    page = window()
+    say = sayer(page)
+    page.clock.install()
+    page.goto("/fleet/")
+    page.locator("[data-dialog=join-dialog]").click()
+    expect(page.locator("#join-dialog #id_name")).to_be_visible()
+    outside(machine, "rack-1")
+    say("fleet", outside(fleet_snapshot, 0))
+    page.clock.run_for(5_000)
+    page.locator("#join-dialog #id_name").fill("rack-9")
+    page.keyboard.press("Escape")
+    expect(page.locator("tr[data-server]")).to_be_visible(timeout=30_000)
