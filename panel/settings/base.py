@@ -62,6 +62,7 @@ MIDDLEWARE = [
     "panel.health.requests.counting_middleware",
     "django.middleware.security.SecurityMiddleware",
     "panel.core.static.StaticFilesMiddleware",
+    "django.middleware.gzip.GZipMiddleware",  # below the static files, which are compressed already
     "panel.core.middleware.NoStoreMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
