@@ -16,7 +16,7 @@ QUERIES = {
     "/search/": 3,
     "/search/?q=a": 5,
     "/settings/": 3,
-    "/settings/second-factor/": 4,
+    "/settings/second-factor/": 5,
     "/settings/users/": 4,
     "/settings/users/new/": 3,
     "/settings/tokens/": 4,
