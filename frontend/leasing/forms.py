@@ -179,8 +179,7 @@ class PricePartForm(forms.Form):
         )
 
 
-PARTS: Final = 4
-PriceFormSet = forms.formset_factory(PricePartForm, extra=PARTS, max_num=12, validate_max=True)
+PriceFormSet = forms.formset_factory(PricePartForm, extra=0, max_num=12, validate_max=True)
 PART_INITIAL: Final = [
     {"component": component, "unit": unit}
     for component, unit in (

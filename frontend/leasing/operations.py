@@ -1,7 +1,7 @@
 """Operations as the pages show them: steps with their times, the reason, and what is left at the provider."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -37,6 +37,9 @@ STEP_STATES: Final[Mapping[str, tuple[str, Promise]]] = {
 }
 
 
+_FAILED: Final[dict[str, Any]] = {"state": "failed", "tone": "critical", "word": gettext_lazy("failed")}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. seconds: how long it took, or takes; None before it began."""
@@ -45,7 +48,7 @@ class Step:
     title: str
     state: str
     tone: str
-    word: str
+    word: str | Promise
     started_at: datetime | None
     ended_at: datetime | None
     seconds: float | None
@@ -73,8 +76,16 @@ def _time(text: str | None) -> datetime | None:
 
 
 def steps_of(operation: Operation, at: datetime) -> list[Step]:
-    """Return the steps with their words and times."""
-    return [_step(step, at) for step in operation.steps]
+    """Return the steps with their words and times; of a refused operation the step that it never came to has failed."""
+    steps = [_step(step, at) for step in operation.steps]
+    if operation.state != OperationState.FAILED:
+        return steps
+    is_told = any(step.state == "failed" for step in steps)
+    for place, step in enumerate(steps):
+        if step.state == "waiting":
+            steps[place] = replace(step, word=_("not reached")) if is_told else replace(step, **_FAILED)
+            is_told = True
+    return steps
 
 
 def _step(step: Mapping[str, Any], at: datetime) -> Step:
