@@ -46,6 +46,13 @@ STATE_TONES: Final = {
     "running": "progress",
     "succeeded": "ok",
     "cancelled": "silenced",
+    "claimed": "progress",
+    "expired": "warning",
+    # Lines of acceptance reports.
+    "pass": "ok",
+    "fail": "critical",
+    "not_proven": "warning",
+    "noted": "info",
     "new": "progress",
     "failing": "warning",
     "refused": "critical",

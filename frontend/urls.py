@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from frontend.views import (
+    acceptance,
     catalog,
     charts,
     events,
@@ -95,6 +96,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("fleet/csv/", fleet.export, name="fleet-csv"),
     path("fleet/sparklines/", fleet.sparks, name="fleet-sparklines"),
     path("servers/<int:server_id>/", server.server, name="server"),
+    path("servers/<int:server_id>/acceptance/", acceptance.acceptance, name="acceptance"),
+    path("servers/<int:server_id>/acceptance/begin/", acceptance.acceptance_begin, name="acceptance-begin"),
+    path("servers/<int:server_id>/acceptance/<int:job_id>/", acceptance.acceptance_one, name="acceptance-one"),
+    path(
+        "servers/<int:server_id>/acceptance/<int:job_id>/progress/",
+        acceptance.acceptance_progress,
+        name="acceptance-progress",
+    ),
+    path(
+        "servers/<int:server_id>/acceptance/<int:job_id>/cancel/",
+        acceptance.acceptance_cancel,
+        name="acceptance-cancel",
+    ),
     path("servers/<int:server_id>/rename/", server.rename, name="server-rename"),
     path("servers/<int:server_id>/maintenance/", server.maintenance, name="server-maintenance"),
     path("servers/<int:server_id>/remove/", server.remove, name="server-remove"),

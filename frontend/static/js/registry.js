@@ -25,6 +25,7 @@ export const registry = {
   passkeylogin: () => import("./modules/passkeylogin.js"),
   picks: () => import("./modules/picks.js"),
   poke: () => import("./modules/poke.js"),
+  print: () => import("./modules/print.js"),
   rail: () => import("./modules/rail.js"),
   theme: () => import("./modules/theme.js"),
   toasts: () => import("./modules/toasts.js"),

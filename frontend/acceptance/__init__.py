@@ -1,0 +1,1 @@
+"""The acceptance check of a server: its form, its report in words."""
