@@ -1,21 +1,23 @@
 """Where panel and provider differ, as rows; machines that were found are taken on here."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from fleet.enums import DriftKind, DriftResolution, LeaseOrigin, LeaseState, PriceComponent, Wanted
-from fleet.models import Drift, Lease, LeasePrice, ProviderAccount
+from fleet.enums import BilledMode, DriftKind, DriftResolution, LeaseOrigin, LeaseState, PriceComponent, Wanted
+from fleet.leasing.lifecycle import Life, state_after_status
+from fleet.models import BilledInterval, Drift, Lease, LeasePrice, ProviderAccount
 from fleet.providers.base import Billing, Machine, MachineStatus
 from fleet.providers.gpu_models import is_same_model
 from fleet.reasons import Reason
-from fleet.services.leases import bill, lease_observe, lease_transition, observed_facts, price_set
+from fleet.services.cleaning import clean_text
+from fleet.services.leases import bill, observed_facts, price_new, price_set
+from fleet.services.telling_leases import tell_lease
 from panel.core.enums import Severity
 from panel.core.events import event_write
 from panel.core.money import Money
 
 PRICE_TOLERANCE: Final = Decimal("0.005")
-LONGEST_IGNORE: Final = timedelta(days=366)
 
 
 def drift_note(
@@ -133,38 +135,54 @@ def machine_check(lease: Lease, machine: Machine, *, at: datetime) -> None:
 def lease_adopt(
     account: ProviderAccount, machine: Machine, *, at: datetime, wanted: Wanted = Wanted.RUNNING, by: str
 ) -> Lease:
-    """Take on a machine that was found in an account, in the caller's transaction."""
+    """Take on a machine that was found in an account, in the caller's transaction.
+
+    It is billed since it was made, as far as the provider tells when that was, and in full: what it did before is not told.
+    """
+    is_ending, made_at = wanted == Wanted.ENDED, machine.created_at or at
+    life = Life(state=LeaseState.REQUESTED, wanted=wanted, ending_since=at if is_ending else None)
+    state, reason = state_after_status(life, machine.status, at)
+    facts = observed_facts(machine)
     lease = Lease(
         account=account,
         name=machine.name or machine.external_id,
         external_id=machine.external_id,
         origin=LeaseOrigin.FOUND,
         wanted=wanted,
-        state=LeaseState.REQUESTED,
-        state_reason=Reason.ADOPTED,
+        state=state,
+        state_reason=reason or Reason.ADOPTED,
         state_changed_at=at,
-        spec={},
+        status=machine.status,
+        raw_status=clean_text(machine.raw_status, 100),
+        observed=facts,
+        observed_at=at,
+        is_stop_saving=machine.is_stop_saving,
+        spec={name: facts[name] for name in ("gpu_model", "gpu_count", "region") if facts.get(name)},
         region=machine.region[:64],
         billing=machine.billing,
-        requested_at=machine.created_at or at,
+        renews_at=machine.renews_at,
+        requested_at=made_at,
         create_settled_at=at,
-        termination_requested_at=at if wanted == Wanted.ENDED else None,
-        next_step_at=at if wanted == Wanted.ENDED else None,
+        started_at=made_at if machine.status == MachineStatus.RUNNING else None,
+        termination_requested_at=at if is_ending else None,
+        next_step_at=at if is_ending else None,
     )
-    facts = observed_facts(machine)
-    lease.spec = {name: facts[name] for name in ("gpu_model", "gpu_count", "region") if facts.get(name)}
     lease.save()
-    if machine.price_per_hour is not None:
-        price_set(lease, machine.price_per_hour, at=lease.requested_at, source="provider")
-    # Billed since it was made, as far as the provider tells when that was.
-    lease_transition(lease, LeaseState.PROVISIONING, Reason.ADOPTED, at=at, by=by)
-    bill(lease, lease.requested_at, is_confirmed=True)
-    lease_observe(lease, machine, at=at)
+    BilledInterval.objects.create(lease=lease, mode=BilledMode.FULL, started_at=made_at)
+    if state != LeaseState.ACTIVE:
+        bill(lease, at, is_confirmed=True)
+    for price, component in (
+        (machine.price_per_hour, PriceComponent.COMPUTE),
+        (machine.price_stopped_per_hour, PriceComponent.STOPPED),
+    ):
+        if price is not None:
+            price_new(lease, price, at=made_at, source="provider", component=component)
     event_write(
         kind="lease.adopted",
         subject_kind="lease",
         subject_id=lease.pk,
         subject_name=lease.name,
-        data={"external_id": machine.external_id, "account": account.name, "by": by},
+        data={"external_id": machine.external_id, "account": account.name, "state": str(state), "by": by},
     )
+    tell_lease(lease)
     return lease

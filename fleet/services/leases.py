@@ -135,6 +135,23 @@ def price_set(
             return before
         before.effective_to = max(at, before.effective_from)
         before.save(update_fields=["effective_to"])
+    return price_new(
+        lease, price, at=at, source=source, component=component, unit=unit, runs_while_stopped=runs_while_stopped
+    )
+
+
+def price_new(
+    lease: Lease,
+    price: Money,
+    *,
+    at: datetime,
+    source: str,
+    component: PriceComponent = PriceComponent.COMPUTE,
+    unit: PriceUnit = PriceUnit.HOUR,
+    runs_while_stopped: bool = False,
+) -> LeasePrice:
+    """Put the first price of a part in force from `at` on; see `price_set`."""
+    price = price.rounded()
     return LeasePrice.objects.create(
         lease=lease,
         component=component,

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from django.db import transaction
-
 from fleet.models import Lease, Operation
 from fleet.selectors.live import iso
-from panel.core.live import publish
+from panel.core.live import publish_later
 
 
 def lease_live(lease: Lease) -> dict[str, Any]:
@@ -42,16 +40,12 @@ def operation_live(operation: Operation) -> dict[str, Any]:
 
 
 def tell_lease(lease: Lease) -> None:
-    """Publish the lease as it stands when the transaction commits."""
-    transaction.on_commit(lambda: publish("leases", {"leases": {str(lease.pk): lease_live(lease)}}))
+    """Publish the lease as it is now, once the transaction commits; a later word of the same transaction replaces it."""
+    publish_later("leases", {"leases": {str(lease.pk): lease_live(lease)}})
 
 
 def tell_operation(operation: Operation) -> None:
-    """Publish the operation as it stands when the transaction commits, to its own page and to the list."""
-
-    def send() -> None:
-        entry = {"operations": {str(operation.pk): operation_live(operation)}}
-        publish(f"operation.{operation.pk}", entry)
-        publish("leases", entry)
-
-    transaction.on_commit(send)
+    """Publish the operation as it is now, once the transaction commits, to its own page and to the list."""
+    entry = {"operations": {str(operation.pk): operation_live(operation)}}
+    publish_later(f"operation.{operation.pk}", entry)
+    publish_later("leases", entry)

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from django.db import transaction
-
 from panel.core.clock import now
 from panel.core.enums import Severity
-from panel.core.live import publish
+from panel.core.live import publish_later
 from panel.core.models import Event
 
 TOPIC = "events"
@@ -51,6 +49,5 @@ def event_write(
         server_id=server_id,
         data=data or {},
     )
-    facts = event_facts(event)
-    transaction.on_commit(lambda: publish(TOPIC, {"events": {str(event.pk): facts}}))
+    publish_later(TOPIC, {"events": {str(event.pk): event_facts(event)}})
     return event

@@ -13,6 +13,7 @@ import structlog
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
+from django.db import transaction
 from redis.exceptions import RedisError
 
 MESSAGE_TYPE: Final = "live.publish"
@@ -46,6 +47,36 @@ async def apublish(topic: str, data: LiveData) -> None:
 def publish(topic: str, data: LiveData) -> None:
     """Tell from synchronous code; see `apublish`."""
     async_to_sync(apublish)(topic, data)
+
+
+class _Later:
+    """What a transaction will tell one topic once it commits, merged into one message."""
+
+    def __init__(self, topic: str, data: LiveData) -> None:
+        self.topic = topic
+        self.data: LiveData = {section: dict(entries) for section, entries in data.items()}
+
+    def merge(self, data: LiveData) -> None:
+        """Add to what will be told; of one key the newest value stays."""
+        for section, entries in data.items():
+            self.data.setdefault(section, {}).update(entries)
+
+    def __call__(self) -> None:
+        publish(self.topic, self.data)
+
+
+def publish_later(topic: str, data: LiveData) -> None:
+    """Tell once the transaction commits; all that one transaction tells a topic becomes one message.
+
+    What was told within a savepoint that is rolled back is dropped with it.
+    """
+    connection = transaction.get_connection()
+    savepoints = set(connection.savepoint_ids)
+    for sids, later, _robust in connection.run_on_commit:
+        if isinstance(later, _Later) and later.topic == topic and sids == savepoints:
+            later.merge(data)
+            return
+    transaction.on_commit(_Later(topic, data))
 
 
 class Watched:
