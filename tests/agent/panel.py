@@ -11,7 +11,7 @@ from fleet.agent import wire
 
 
 class SmallPanel:
-    """Answers the agent's four addresses. `answer_with` (status, body, headers) replaces the next answers to reports."""
+    """Answers the agent's addresses. `answer_with` (status, body, headers) replaces the next answers to reports."""
 
     def __init__(self, port=0):
         self.reports = []
@@ -19,6 +19,8 @@ class SmallPanel:
         self.repeated = 0
         self.joins = []
         self.has_left = False
+        self.job_reports = []
+        self.job_answers = []  # (status, body) of the next words about jobs; then the state that was told
         self.assignments = wire.Assignments(version=1, sample_interval_seconds=1.0, report_interval_seconds=1.0)
         self.sample_interval_seconds = 1.0
         self.report_interval_seconds = 1.0
@@ -129,6 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         if self.path.endswith("/join/"):
             self._join(body)
+        elif "/jobs/" in self.path:
+            self._job(body)
         elif self.path.endswith("/leave/"):
             self.panel.has_left = True
             self._send(b"")
@@ -147,3 +151,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(wire.Refusal("token_unknown", "This join token is unknown or used up."), 403)
             return
         self._send(wire.JoinAnswer("fda_abcdefgh_secret", 7, "box", 1.0, 1.0))
+
+    def _job(self, body):
+        report = msgspec.msgpack.decode(body, type=wire.JobReport)
+        status, answer = (
+            self.panel.job_answers.pop(0) if self.panel.job_answers else (200, wire.JobAnswer(report.state))
+        )
+        if status == 200:
+            self.panel.job_reports.append((int(self.path.split("/")[-2]), report))
+        self._send(answer, status)
