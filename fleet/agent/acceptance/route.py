@@ -9,6 +9,7 @@ from typing import Final
 CONNECTS: Final = 5
 CONNECT_SECONDS: Final = 3.0
 MOST_HOPS: Final = 32
+TRIES: Final = 2
 SHORTEST_HOP_SECONDS: Final = 0.5
 _IP_RECVERR: Final = 11
 _IPV6_RECVERR: Final = 25
@@ -80,7 +81,17 @@ def hops(address: str, port: int, *, usual_ms: float) -> int:
 
 
 def _connects(address: str, port: int, seconds: float, *, hops: int | None = None) -> bool:
-    """Say whether a TCP connection is made in time, with packets that may pass so many hops."""
+    """Say whether a TCP connection is made in time, with packets that may pass so many hops; what is lost is sent again."""
+    for _ in range(TRIES):
+        try:
+            return _connect(address, port, seconds, hops)
+        except TimeoutError:
+            continue
+    return False
+
+
+def _connect(address: str, port: int, seconds: float, hops: int | None) -> bool:
+    """Make one connection; returns whether it was made. Raises TimeoutError when nothing came back."""
     is_v6 = ":" in address
     with socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.settimeout(seconds)
@@ -92,6 +103,8 @@ def _connects(address: str, port: int, seconds: float, *, hops: int | None = Non
                 connection.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
                 connection.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
             connection.connect((address, port))
-        except OSError:
+        except TimeoutError:
+            raise
+        except OSError:  # a router said that the packet may go no further, or the end that nobody listens
             return False
     return True
