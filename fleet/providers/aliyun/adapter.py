@@ -36,6 +36,7 @@ from fleet.providers.base import (
     StopEffect,
     order_options,
 )
+from fleet.providers.cloud_fields import AUTO_RENEW, BANDWIDTH, IMAGE, ROOT_DISK, regions_field
 from fleet.providers.errors import NotThere
 from fleet.providers.permissions import tried
 from fleet.providers.reading import text
@@ -71,12 +72,7 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasB
         ),
     )
     option_fields = (
-        Field(
-            name="regions",
-            label=_("Regions"),
-            default="cn-hangzhou",
-            help=_("Ids of all regions in use, separated by commas; machines elsewhere are not seen."),
-        ),
+        regions_field("cn-hangzhou"),
         Field(
             name="instance_types",
             label=_("Instance types on offer"),
@@ -91,20 +87,14 @@ class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasB
         ),
     )
     order_fields = (
-        Field(name="image", label=_("Image ID"), help=_("One with the NVIDIA driver; it differs by region.")),
+        IMAGE,
         Field(name="security_group", label=_("Security group ID")),
         Field(name="vswitch", label=_("vSwitch ID"), help=_("It must lie in the zone of the offer.")),
         Field(name="key_pair", label=_("Key pair for SSH"), is_required=False),
         Field(name="disk_kind", label=_("System disk"), default="cloud_essd", choices=DISKS),
-        Field(name="disk_gb", label=_("System disk in GB"), default="100", max_length=5),
-        Field(
-            name="bandwidth_mbps",
-            label=_("Public bandwidth in Mbit/s"),
-            default="20",
-            max_length=4,
-            help=_("Paid by traffic. With 0 there is no public address, and the way out must come from the network."),
-        ),
-        Field(name="auto_renew", label=_("Renew by itself"), default="no", choices={"no": _("No"), "yes": _("Yes")}),
+        ROOT_DISK,
+        BANDWIDTH,
+        AUTO_RENEW,
     )
 
     def _rpc(self) -> AliyunRpc:

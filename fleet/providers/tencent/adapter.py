@@ -25,6 +25,7 @@ from fleet.providers.base import (
     StopEffect,
     order_options,
 )
+from fleet.providers.cloud_fields import AUTO_RENEW, BANDWIDTH, IMAGE, ROOT_DISK, regions_field
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
@@ -67,12 +68,7 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
         ),
     )
     option_fields = (
-        Field(
-            name="regions",
-            label=_("Regions"),
-            default="ap-guangzhou",
-            help=_("Ids of all regions in use, separated by commas; machines elsewhere are not seen."),
-        ),
+        regions_field("ap-guangzhou"),
         Field(
             name="instance_types",
             label=_("Instance types on offer"),
@@ -81,21 +77,15 @@ class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
         ),
     )
     order_fields = (
-        Field(name="image", label=_("Image ID"), help=_("One with the NVIDIA driver; it differs by region.")),
+        IMAGE,
         Field(name="security_group", label=_("Security group ID"), is_required=False),
         Field(name="vpc", label=_("VPC ID"), is_required=False, help=_("The default network when empty.")),
         Field(name="subnet", label=_("Subnet ID"), is_required=False, help=_("It must lie in the zone of the offer.")),
         Field(name="key", label=_("SSH key ID"), is_required=False),
         Field(name="disk_kind", label=_("System disk"), default="CLOUD_BSSD", choices=DISKS),
-        Field(name="disk_gb", label=_("System disk in GB"), default="100", max_length=5),
-        Field(
-            name="bandwidth_mbps",
-            label=_("Public bandwidth in Mbit/s"),
-            default="20",
-            max_length=4,
-            help=_("Paid by traffic. With 0 there is no public address, and the way out must come from the network."),
-        ),
-        Field(name="auto_renew", label=_("Renew by itself"), default="no", choices={"no": _("No"), "yes": _("Yes")}),
+        ROOT_DISK,
+        BANDWIDTH,
+        AUTO_RENEW,
     )
 
     def _rpc(self) -> TencentRpc:
