@@ -1,12 +1,18 @@
 """What people do on the pages of what is rented: add an account, order once, stop, end, adopt, write a contract down."""
 
+import json
+
 import pytest
 from django.urls import reverse
 
-from fleet.models import Drift, Lease, Offer, Operation, ProviderAccount, Server
+from fleet.models import Drift, Lease, Offer, Operation, ProviderAccount, Server, SimulatedMachine
+from fleet.providers.base import AccountCheck
 from fleet.providers.errors import AccessRefused
+from fleet.services.accounts import account_create
+from fleet.services.offers import offers_fetch
 from frontend.leasing.offers import filtered, read_filter
-from tests.frontend.leasing import everything, ordered, running, simulated, unknown, work
+from panel.core.clock import now
+from tests.frontend.leasing import ACTOR, everything, ordered, running, simulated, unknown, work
 
 pytestmark = pytest.mark.django_db
 SECRET = "sk-very-secret-key-0123456789"
@@ -14,7 +20,7 @@ SECRET = "sk-very-secret-key-0123456789"
 
 def said(answer):
     """The messages that the next page shows."""
-    return [str(message) for message in answer.wsgi_request._messages]  # noqa: SLF001 (where Django keeps them)
+    return [str(message) for message in answer.wsgi_request._messages]
 
 
 def test_an_account_is_added_from_the_form_of_its_kind(ada):
@@ -42,9 +48,7 @@ def test_a_refused_key_shows_the_providers_words_and_not_the_key(ada, monkeypatc
 
 def test_a_key_is_replaced_and_never_shown(ada, monkeypatch):
     account = simulated()
-    ProviderAccount.objects.update(kind="runpod", credentials='{"api_key": "%s"}' % SECRET, credential_hint="…6789")
-    from fleet.providers.base import AccountCheck
-
+    ProviderAccount.objects.update(kind="runpod", credentials=json.dumps({"api_key": SECRET}), credential_hint="…6789")
     monkeypatch.setattr("fleet.providers.runpod.adapter.RunPod.check", lambda self: AccountCheck(identity="me"))
     assert SECRET not in ada.get(reverse("provider-edit", args=[account.pk])).content.decode()
     ada.post(reverse("provider-key", args=[account.pk]), {"credential_api_key": SECRET[::-1]})
@@ -82,6 +86,15 @@ def test_offers_pass_the_filters_of_the_address(ada):
     assert models({"sort": "-gpu_price"})[0] == "B200 180GB"
 
 
+def test_offers_of_a_new_account_are_waited_for(ada):
+    account = account_create(name="new", kind="simulated", credentials={}, actor=ACTOR)
+    page = f"/offers/?account={account.pk}"
+    assert "No offers yet" in ada.get(page).content.decode()
+    offers_fetch(account_id=account.pk)
+    assert "10 offers" in ada.get(page).content.decode()
+    assert "Nothing matches" in ada.get(f"{page}&model=abacus").content.decode()
+
+
 def test_an_offer_without_a_price_says_so_and_comes_last(ada):
     simulated()
     Offer.objects.filter(key="4090-1-north-spot").update(price_per_hour=None)
@@ -104,7 +117,7 @@ def test_four_offers_stand_side_by_side_and_the_fifth_is_named(ada):
     simulated()
     ids = list(Offer.objects.values_list("pk", flat=True)[:5])
     text = ada.get("/offers/compare/", {"offer": ids}).content.decode()
-    assert text.count('<th scope="col">') == 4
+    assert text.count('<th scope="col">') == 1 + 4
     assert "1 was left out" in text
 
 
@@ -272,13 +285,15 @@ def test_a_spreadsheet_runs_nothing_that_a_landlord_is_called(ada):
 
 def test_found_machines_are_adopted_together(ada):
     account = simulated()
-    from fleet.models import SimulatedMachine
-    from panel.core.clock import now
-
     for name in ("a", "b"):
         SimulatedMachine.objects.create(
-            world=f"account-{account.pk}", name=name, client_token=name, offer_key="h100-1-east", created_at=now(), running_from=now()
-        )  # fmt: skip
+            world=f"account-{account.pk}",
+            name=name,
+            client_token=name,
+            offer_key="h100-1-east",
+            created_at=now(),
+            running_from=now(),
+        )
     work()
     assert "Adopt all" in ada.get(reverse("provider", args=[account.pk])).content.decode()
     ada.post(reverse("provider-adopt", args=[account.pk]))
@@ -333,7 +348,8 @@ def test_the_api_tells_the_lease_of_a_server(ada):
     rented = everything()
     found = ada.get(f"/api/v1/servers/{rented['server'].pk}/").json()["lease"]
     assert (found["id"], found["name"], found["state"]) == (rented["lease"].pk, rented["lease"].name, "active")
-    assert [(price["amount"], price["currency"]) for price in found["prices"]][0] == ("17.500000", "CNY")
+    price = found["prices"][0]
+    assert (price["amount"], price["currency"]) == ("17.500000", "CNY")
 
 
 def test_an_unknown_machine_without_a_price_says_so(ada):

@@ -44,6 +44,7 @@ def offers(request: PageRequest) -> HttpResponse:
         "for_server": _server(request.GET.get("server", "")),
         "orderable": {kind for kind, provider in PROVIDERS.items() if "order" in abilities(provider)},
         "has_accounts": ProviderAccount.objects.filter(removed_at=None).exists(),
+        "is_waiting": _is_waiting(wanted.account),
         "compared": COMPARED,
         **choices(),
         **rental_tabs("offers"),
@@ -65,6 +66,13 @@ def compare(request: PageRequest) -> HttpResponse:
         **rental_tabs("offers"),
     }
     return render(request, "offers/compare.html", context)
+
+
+def _is_waiting(account_id: int | None) -> bool:
+    """Say whether offers of the account, or of any, are still to be fetched for the first time."""
+    kinds = [kind for kind, provider in PROVIDERS.items() if "offers" in abilities(provider)]
+    fresh = ProviderAccount.objects.filter(removed_at=None, is_paused=False, offers_at=None, kind__in=kinds)
+    return (fresh if account_id is None else fresh.filter(pk=account_id)).exists()
 
 
 def _server(text: str) -> Server | None:
