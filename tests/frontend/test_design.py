@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 from django.template.loader import render_to_string
 
-from fleet.enums import DriverState, GpuHealth, GpuState, ServerState
+from fleet.enums import (
+    AccountHealth,
+    DriftKind,
+    DriverState,
+    GpuHealth,
+    GpuState,
+    LeaseState,
+    OperationState,
+    ServerState,
+)
+from fleet.providers.base import Stock
 from frontend.status import STATE_TONES, TONES, tone_of
 from panel.core.enums import Severity
 from panel.core.health import CheckStatus
@@ -113,7 +123,22 @@ def test_the_styles_of_any_page_stay_within_the_budget():
     assert len(gzip.compress(everything, 9)) <= CSS_BUDGET_BYTES
 
 
-@pytest.mark.parametrize("choices", [ServerState, GpuHealth, GpuState, DriverState, Severity, CheckStatus])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ServerState,
+        GpuHealth,
+        GpuState,
+        DriverState,
+        Severity,
+        CheckStatus,
+        LeaseState,
+        OperationState,
+        AccountHealth,
+        DriftKind,
+        Stock,
+    ],
+)
 def test_every_state_has_a_shape(choices):
     assert {state: state in STATE_TONES for state in choices.values} == dict.fromkeys(choices.values, True)
 
