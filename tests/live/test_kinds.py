@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fleet.models import Gpu, JoinToken, Server
+from fleet.models import Gpu, Job, JoinToken, Server
 from monitoring.live import topics
 from panel.accounts.enums import Role
 from panel.accounts.models import User
@@ -73,7 +73,20 @@ def test_retired_servers_and_forgotten_cards_are_not_in_the_fleet():
     assert len(data["gpus"]) == 1
 
 
-@pytest.mark.parametrize("name", ["server.999999", "gpu.999999", "join.999999"])
+def test_a_job_is_watched_without_its_result():
+    server = make_server("one", 0)
+    job = Job.objects.create(
+        server=server, kind="acceptance", state="running", progress={"percent": 40, "step": "disk"}, result={"x": 1},
+        time_limit_seconds=150, actor_kind="system", actor_name="test", created_at=now(), expires_at=now(),
+    )  # fmt: skip
+    entry = snapshot(f"job.{job.pk}")["jobs"][str(job.pk)]
+    assert (entry["state"], entry["percent"], entry["step"]) == ("running", 40, "disk")
+    assert "result" not in entry
+    assert may(Role.VIEWER, f"job.{job.pk}")
+    assert not may("", f"job.{job.pk}")
+
+
+@pytest.mark.parametrize("name", ["server.999999", "gpu.999999", "join.999999", "job.999999"])
 def test_what_does_not_exist_is_not_for_anyone_and_has_no_snapshot(name):
     assert not may(Role.ADMIN, name)
     with pytest.raises(NotFound):
