@@ -9,6 +9,7 @@ from fleet.services.driving import lease_step, leases_due
 from fleet.services.faults import sightings_clear
 from fleet.services.jobs import jobs_expire
 from fleet.services.offers import offers_due, offers_fetch
+from fleet.services.renewals import renewals_remind
 from fleet.services.silence import servers_watch
 from fleet.services.sync import account_sync, accounts_due
 from panel.core.clock import now
@@ -61,3 +62,9 @@ def offers_fetch_task(account_id: int) -> None:
     """Fetch one account's offers; a failure is kept with the account by the next sync."""
     with contextlib.suppress(ProviderError):
         offers_fetch(account_id=account_id)
+
+
+@shared_task(name="fleet.tasks.renewals_remind", soft_time_limit=60, time_limit=120)
+def renewals_remind_task() -> None:
+    """Tell of paid terms that end soon."""
+    renewals_remind(at=now())

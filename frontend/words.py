@@ -104,6 +104,13 @@ def _lease(data: Mapping[str, Any]) -> str:
     return _state_change(LeaseState, {**data, "reason": told})
 
 
+def _renewal(data: Mapping[str, Any]) -> str:
+    words = {"day": str(data.get("renews_at") or "")[:10]}
+    if data.get("is_renewing"):
+        return _("The paid term renews itself on %(day)s; until then it can be ended") % words
+    return _("The paid term ends on %(day)s and does not renew itself") % words
+
+
 def _account_health(data: Mapping[str, Any]) -> str:
     return _("Provider account: %(change)s") % {
         "change": _state_change(AccountHealth, {**data, "reason": data.get("detail")})
@@ -159,6 +166,7 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "gpu.xid": lambda data: _fault("xid", data),
     "gpu.sxid": lambda data: _fault("sxid", data),
     "lease.state_changed": _lease,
+    "lease.renews_soon": _renewal,
     "lease.adopted": lambda data: _("Taken on from account %(account)s") % {"account": data.get("account", "")},
     "account.health_changed": _account_health,
     "drift.found": _drift,

@@ -18,6 +18,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "silent servers": every(5 * SECOND, "fleet.tasks.servers_watch"),
     "overdue jobs": every(30 * SECOND, "fleet.tasks.jobs_expire"),
     "leasing tick": every(5 * SECOND, "fleet.tasks.leasing_tick"),
+    "renewals": every(HOUR, "fleet.tasks.renewals_remind"),
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),
     "store forget": every(HOUR, "monitoring.tasks.store_forget"),

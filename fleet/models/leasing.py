@@ -112,7 +112,8 @@ class Lease(models.Model):
     spec: what was ordered or typed in {gpu_model, gpu_count, gpu_memory_bytes, cpu_count, memory_bytes, …}.
     create_sent_at: when a create was last sent, create_settled_at: when its outcome became known; until then
     sealed_order keeps what was sent, with its join token, and lookups counts the searches for its machine.
-    renews_at: end of the paid term. expects_agent: an agent was installed with the order, so running is not yet active.
+    renews_at: end of the paid term, reminded_for: the last one that people were told of.
+    expects_agent: an agent was installed with the order, so running is not yet active.
     """
 
     account = models.ForeignKey(ProviderAccount, on_delete=models.PROTECT, null=True, related_name="leases")
@@ -141,6 +142,7 @@ class Lease(models.Model):
     renews_at = models.DateTimeField(null=True)
     is_renewing = models.BooleanField(default=False)
     reminder_days = models.PositiveSmallIntegerField(default=7)
+    reminded_for = models.DateTimeField(null=True)
     requested_at = models.DateTimeField()
     create_sent_at = models.DateTimeField(null=True)
     create_settled_at = models.DateTimeField(null=True)

@@ -1,8 +1,10 @@
 """The audit trail: who did what to which object. Rows are only ever added; a database trigger refuses the rest."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest
 from rest_framework.request import Request
@@ -68,6 +70,11 @@ class Actor:
         return cls(kind="system", id=None, name=name, role=Role.ADMIN)
 
 
+def _stored(facts: dict[str, Any] | None) -> Any:
+    """Return facts without secrets, JSON-ready: times in ISO 8601, amounts of money as their decimal text."""
+    return json.loads(json.dumps(redact(facts), cls=DjangoJSONEncoder))
+
+
 def audit(
     *,
     actor: Actor,
@@ -80,7 +87,7 @@ def audit(
 ) -> AuditEntry:
     """Add one entry in the caller's transaction, so that a write and its record stand or fall together.
 
-    action: dotted, `server.rename`. before and after: the fields that changed, JSON-ready; secrets in them are redacted.
+    action: dotted, `server.rename`. before and after: what changed; times and decimals become text, secrets go.
     """
     return AuditEntry.objects.create(
         at=now(),
@@ -91,8 +98,8 @@ def audit(
         target_kind=target._meta.model_name or "" if target is not None else "",  # noqa: SLF001 (public in Django)
         target_id=target.pk if target is not None else None,
         target_name=(target_name or (str(target) if target is not None else ""))[:200],
-        before=redact(before),
-        after=redact(after),
+        before=_stored(before),
+        after=_stored(after),
         reason=reason[:500],
         request_id=actor.request_id[:64],
         address=actor.address,

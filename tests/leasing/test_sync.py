@@ -200,3 +200,17 @@ def test_a_quiet_round_of_many_machines_costs_the_same_as_one_of_few(rounds, ven
     with django_assert_max_num_queries(20):
         account_sync(account_id=account.pk)
     assert Lease.objects.filter(observed_at=now()).count() == 50
+
+
+def test_guards_of_an_account_are_changed_and_recorded_as_text(rounds, account):
+    account_update(account_id=account.pk, actor=ACTOR, monthly_budget=Decimal("1000.5"), is_paused=True)
+    entry = AuditEntry.objects.filter(action="account.update").latest("pk")
+    assert (entry.before["monthly_budget"], entry.after["monthly_budget"]) == (None, "1000.5")
+    account = fresh(account)
+    assert account.health == AccountHealth.PAUSED
+    rounds.pass_time(120)
+    rounds.sync()
+    assert fresh(account).last_attempt_at == account.last_attempt_at
+    account_update(account_id=account.pk, actor=ACTOR, is_paused=False)
+    rounds.sync()
+    assert fresh(account).health == AccountHealth.OK
