@@ -71,14 +71,21 @@ def _heat_step(row: GpuRow) -> str:
     return str(min(HEAT_STEPS, int(percent // (100 / HEAT_STEPS)) + 1))
 
 
-def _gpu_href(gpu_id: int) -> str:
-    """Return the address of a card; asked for thousands of times a page, so it is resolved once."""
-    return _gpu_address() % gpu_id
+@register.filter
+def gpu_href(gpu_id: int) -> str:
+    """Return the address of a card; asked for thousands of times a page, so the pattern is resolved once."""
+    return _address("gpu") % gpu_id
+
+
+@register.filter
+def server_href(server_id: int) -> str:
+    """Return the address of a server, in the same way."""
+    return _address("server") % server_id
 
 
 @cache
-def _gpu_address() -> str:
-    return reverse("gpu", args=[0]).replace("/0/", "/%d/")
+def _address(name: str) -> str:
+    return reverse(name, args=[0]).replace("/0/", "/%d/")
 
 
 @register.simple_tag
@@ -117,7 +124,7 @@ def _heat_cell(row: GpuRow, word: str, *, mini: bool) -> str:
         figure = plain(row.values.get("utilization_percent"), "percent")
         number = f'<span class="heat-number" data-r="utilization_percent" data-k="percent">{figure}</span>'
     return (
-        f'<a class="heat{" mini-heat" if mini else ""}" href="{_gpu_href(row.id)}" data-heat="{_heat_step(row)}"'
+        f'<a class="heat{" mini-heat" if mini else ""}" href="{gpu_href(row.id)}" data-heat="{_heat_step(row)}"'
         f' {_known(row)} title="{label} {name} · {word}" data-calm>'
         f'<span class="visually-hidden">{label} <span class="heat-word">{word}</span> </span>{number}</a>'
     )
