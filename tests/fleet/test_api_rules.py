@@ -55,7 +55,7 @@ def test_numbers_out_of_any_range_break_nothing(viewer_client, place):
 
 
 @pytest.mark.parametrize(
-    ("place", "queries"), [(SERVERS, 2), (GPUS, 3), (AGENTS, 2), (FAULTS, 2), (GPUS + "summary/", 4)]
+    ("place", "queries"), [(SERVERS, 3), (GPUS, 3), (AGENTS, 2), (FAULTS, 2), (GPUS + "summary/", 4)]
 )
 def test_a_list_costs_the_same_queries_for_one_server_and_for_ten(viewer_client, place, queries):
     def fill(number):
