@@ -48,6 +48,7 @@ def test_report_form_and_print_view_are_sound(window, tmp_path):  # noqa: F811
     assert page.locator("[data-verdict='fail']").first.is_visible()
     assert not page.get_by_role("button", name="Begin the check").is_visible()
     assert not page.locator(".rail").is_visible()
+    assert page.locator("[data-verdict] > th").first.bounding_box()["x"] >= 0  # nothing is cut off at the paper's edge
     page.screenshot(path=tmp_path / "print.png", full_page=True)
 
 
