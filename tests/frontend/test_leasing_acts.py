@@ -173,7 +173,9 @@ def test_a_name_that_is_taken_is_said_at_its_field(ada):
 def test_a_name_that_another_order_takes_at_this_moment_is_said_at_its_field(ada, monkeypatch):
     account = simulated()
     ordered(account, "box")
-    monkeypatch.setattr("django.db.models.query.QuerySet.exists", lambda self: False)  # looked before the other was there
+    monkeypatch.setattr(
+        "django.db.models.query.QuerySet.exists", lambda self: False
+    )  # looked before the other was there
     answer = review(ada, Offer.objects.get(account=account, key="h100-1-east"), step="order", key="another")
     assert answer.status_code == 400
     assert "There is a server of that name already." in answer.content.decode()
