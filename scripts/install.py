@@ -61,8 +61,15 @@ def install_with_uv(lock: Path) -> bool:
     environment = {**os.environ, "UV_INDEX_STRATEGY": "unsafe-best-match", **uv_environment(pip_settings(listed))}
     if os.environ.get("PIP_NO_CACHE_DIR"):
         environment["UV_NO_CACHE"] = "1"
-    command = [Path(sys.executable).with_name("uv"), "pip", "--quiet", "install", "--python", sys.executable]
-    options = ["--require-hashes", "--compile-bytecode", "--link-mode", "copy", "--requirement", lock]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("uv"),
+        "pip",
+        "--quiet",
+        "install",
+        "--python",
+        sys.executable,
+    ]
+    options: list[str | Path] = ["--require-hashes", "--compile-bytecode", "--link-mode", "copy", "--requirement", lock]
     return subprocess.run([*command, *options], env=environment, check=False).returncode == 0
 
 

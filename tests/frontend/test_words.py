@@ -28,7 +28,9 @@ def test_every_action_that_is_audited_has_a_sentence():
 
 
 def test_every_kind_of_event_has_a_sentence():
-    kinds = written(r'kind="((?:server|gpu|agent|lease|account|drift|operation)\.[a-z_]+)"') | written(r'"((?:gpu|server)\.[a-z]+_[a-z_]+)"')
+    kinds = written(r'kind="((?:server|gpu|agent|lease|account|drift|operation)\.[a-z_]+)"') | written(
+        r'"((?:gpu|server)\.[a-z]+_[a-z_]+)"'
+    )
     assert len(kinds) > 3
     assert {kind for kind in kinds if kind not in EVENT_SENTENCES} == set()
 
