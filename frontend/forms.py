@@ -121,19 +121,9 @@ class NewUserForm(UserForm):
     )
 
 
-class JoinForm(forms.Form):
-    """A machine that shall join."""
+class JoinLineForm(forms.Form):
+    """What the line that a machine runs depends on."""
 
-    name = forms.CharField(
-        label=_("Name"),
-        max_length=100,
-        help_text=_("How the server is called in this panel."),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
-    provider = forms.CharField(
-        label=_("Provider"), max_length=64, required=False, widget=forms.TextInput(attrs={"list": "join-providers"})
-    )
-    region = forms.CharField(label=_("Region"), max_length=64, required=False)
     way = forms.ChoiceField(
         label=_("What is it?"),
         choices=[("machine", _("Server or virtual machine")), ("container", _("Container without an init"))],
@@ -149,6 +139,21 @@ class JoinForm(forms.Form):
         ),
         widget=forms.TextInput(attrs={"list": "join-mirrors", "autocomplete": "off", "spellcheck": "false"}),
     )
+
+
+class JoinForm(JoinLineForm):
+    """A machine that shall join."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=100,
+        help_text=_("How the server is called in this panel."),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    provider = forms.CharField(
+        label=_("Provider"), max_length=64, required=False, widget=forms.TextInput(attrs={"list": "join-providers"})
+    )
+    region = forms.CharField(label=_("Region"), max_length=64, required=False)
 
 
 TOKEN_LIFETIMES: Final = {

@@ -109,6 +109,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         acceptance.acceptance_cancel,
         name="acceptance-cancel",
     ),
+    path("servers/<int:server_id>/join/", join.server_join, name="server-join"),
     path("servers/<int:server_id>/rename/", server.rename, name="server-rename"),
     path("servers/<int:server_id>/maintenance/", server.maintenance, name="server-maintenance"),
     path("servers/<int:server_id>/remove/", server.remove, name="server-remove"),

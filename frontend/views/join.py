@@ -14,12 +14,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from fleet.agent_package.installer import join_command, mirror_url, panel_url, uninstall_command
-from fleet.models import JoinToken, Server
+from fleet.enums import ServerState
+from fleet.models import JoinToken, Lease, Server
 from fleet.selectors import join_live, join_token_list
-from fleet.services.joining import join_token_create, join_token_revoke
+from fleet.services.joining import NewJoinToken, join_token_create, join_token_revoke
 from frontend.access import PageRequest, page
-from frontend.forms import JoinForm, refuse
+from frontend.forms import JoinForm, JoinLineForm, refuse
 from frontend.join import join_progress
+from frontend.join_line import line_context
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.core.clock import now
@@ -68,7 +70,7 @@ def _form(request: PageRequest, *, form: JoinForm | None = None) -> HttpResponse
     return render(request, "join/page.html", context, status=status)
 
 
-def _command(url: str, token: str, form: JoinForm) -> str:
+def _command(url: str, token: str, form: JoinLineForm) -> str:
     given = form.cleaned_data
     return join_command(url=url, token=token, mirror=given["mirror"], is_detached=given["way"] == "container")
 
@@ -89,15 +91,63 @@ def join(request: PageRequest) -> HttpResponse:
             name=given["name"], provider=given["provider"], region=given["region"], actor=Actor.from_request(request)
         )
     except InvalidInput as error:
+        if error.code == "name_taken" and (server := _expected(given["name"])) is not None:
+            return _to_server(request, server)
         refuse(form, error)
         return _form(request, form=form)
+    return _line(request, made, form)
+
+
+def _expected(name: str) -> Server | None:
+    """Return the server of that name that was ordered and has not joined yet."""
+    return Server.objects.filter(name__iexact=name, state=ServerState.PENDING).first()
+
+
+def _joins_itself(server: Server) -> bool:
+    return Lease.objects.filter(server=server, ended_at=None, expects_agent=True).exists()
+
+
+def _to_server(request: PageRequest, server: Server) -> HttpResponse:
+    """Lead from the form of new servers to the line of one that is expected already."""
+    if request.headers.get("HX-Request"):
+        context = line_context(server, joins_itself=_joins_itself(server)) | {"is_known": True}
+        return render(request, "join/server_form.html", context)
+    return HttpResponseRedirect(f"{reverse('server-join', args=[server.pk])}?known=1")
+
+
+@never_cache
+@page(Capability.JOIN_TOKENS_MANAGE)
+def server_join(request: PageRequest, server_id: int) -> HttpResponse:
+    """Let a server join that exists already: make a token for it and show its line, in this one answer."""
+    server = Server.objects.filter(pk=server_id, retired_at=None).first()
+    if server is None:
+        raise NotFound(_("There is no such server, or it was removed."))
+    form = JoinLineForm(request.POST or None)
+    if form.is_valid():
+        try:
+            mirror_url(form.cleaned_data["mirror"])
+            made = join_token_create(name=server.name, server=server, actor=Actor.from_request(request))
+        except InvalidInput as error:
+            refuse(form, error)
+        else:
+            return _line(request, made, form)
+    is_fragment = bool(request.headers.get("HX-Request"))
+    context = line_context(server, joins_itself=_joins_itself(server), form=form)
+    context |= {"title": _("Join %(name)s") % {"name": server.name}, "nav": "fleet"}
+    context |= {"is_known": "known" in request.GET}
+    status = 400 if form.is_bound and not is_fragment else 200  # htmx swaps successful answers only
+    return render(request, "join/server_form.html" if is_fragment else "join/server_page.html", context, status=status)
+
+
+def _line(request: PageRequest, made: NewJoinToken, form: JoinLineForm) -> HttpResponse:
+    """Answer the line of a token just made, with its ticks."""
     url = panel_url(request)
     context = _progress_context(made.row) | {
         "title": _("Join %(name)s") % {"name": made.row.name},
         "nav": "fleet",
         "command": _command(url, made.token, form),
         "uninstall": uninstall_command(url=url),
-        "way": given["way"],
+        "way": form.cleaned_data["way"],
         "is_local_address": join_context(request)["is_local_address"],
         "panel_address": url,
     }

@@ -1,5 +1,6 @@
 """A server's page, and what people do there: rename, maintenance, remove."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -18,7 +19,9 @@ from frontend.board import Known, Page, board_of, markers_of
 from frontend.chart_data import summaries_of
 from frontend.chart_specs import HOST_ONLY_CHARTS, SERVER_CHARTS
 from frontend.fleet_rows import ServerRow
+from frontend.join_line import expected
 from frontend.leasing.lease_page import server_lease
+from frontend.leasing.leases import LeaseRow
 from frontend.ranges import TimeRange, time_range
 from frontend.server_page import (
     FAULTS_LISTED,
@@ -72,6 +75,12 @@ def _board(row: ServerRow, shown: TimeRange) -> dict[str, Any]:
     }
 
 
+def _join(row: ServerRow, paid: Mapping[str, object]) -> dict[str, Any]:
+    """Return what lets a server join that never has; paid: of `server_lease`."""
+    lease_row = paid["lease_row"]
+    return expected(row.server, lease_row.lease if isinstance(lease_row, LeaseRow) else None)
+
+
 def _consequences(row: ServerRow) -> list[str]:
     busy = row.busy
     found = [
@@ -101,9 +110,11 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
     context = _status(row)
     if request.GET.get("part") == "status":
         return render(request, "server/part.html", context)
+    paid = server_lease(server_id, now=at)
     context |= (
         _board(row, shown)
-        | server_lease(server_id, now=at)
+        | paid
+        | _join(row, paid)
         | {
             "title": row.server.name,
             "nav": "fleet",

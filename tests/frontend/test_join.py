@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fleet.agent import wire
-from fleet.models import JoinToken, Server
+from fleet.models import JoinToken, Operation, Server
 from fleet.selectors import join_live
 from fleet.services.joining import join_token_create, server_join
 from frontend.join import join_progress
 from panel.core.clock import now
 from tests.fleet.factories import OPERATOR, Machine
 from tests.frontend.html import Page
+from tests.frontend.leasing import ordered, simulated
 
 FORM = {"name": "gpu-node-09", "provider": "AutoDL", "region": "beijing-3", "way": "machine", "mirror": ""}
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -143,7 +144,7 @@ def test_a_container_runs_the_agent_detached_and_a_mirror_goes_into_the_line(bro
     ],
 )
 def test_what_cannot_join_is_said_and_no_token_is_made(browser, change, words):
-    Server.objects.create(name="Taken", state_changed_at=now(), created_at=now())
+    Server.objects.create(name="Taken", state="ready", state_changed_at=now(), created_at=now())
     answer = browser("operator").post("/join/", FORM | change)
     assert answer.status_code == 400
     assert words in answer.content.decode()
@@ -207,3 +208,45 @@ def test_a_panel_that_only_this_machine_reaches_says_so(browser, settings):
     assert "which is this machine itself" in browser("operator").get("/join/").content.decode()
     settings.PUBLIC_URL = "https://panel.example"
     assert "which is this machine itself" not in browser("operator").get("/join/").content.decode()
+
+
+def test_an_ordered_machine_that_installs_no_agent_gets_its_own_line_wherever_it_is_looked_at(browser):
+    olga, operation = browser("operator"), ordered(simulated(), "box")
+    Operation.objects.filter(pk=operation.pk).update(state="succeeded", ended_at=now())
+    address = f"/servers/{operation.server_id}/join/"
+    pages = (f"/operations/{operation.pk}/", f"/leases/{operation.lease_id}/", f"/servers/{operation.server_id}/", address)
+    for path in pages:
+        text = olga.get(path).content.decode()
+        assert f'hx-post="{address}"' in text, path
+        assert "does not install its agent by itself" in text
+        assert Page(text).faults() == []
+        assert "Make its line" not in browser("viewer").get(path).content.decode()
+    made = olga.post(address, {"way": "container", "mirror": ""}, headers={"HX-Request": "true"}).content.decode()
+    token = re.search(r"fdj_[a-z0-9]{8}_[\w-]{43}", made_line(made))[0]
+    assert 'hx-trigger="every 3s, poke"' in made
+    answer = server_join(request=wire.JoinRequest(token=token, agent_version="0.1.0"), address="127.0.0.1")
+    assert answer.server_id == operation.server_id
+    for path in pages[:3]:  # it has joined: nothing is left to offer
+        assert "Make its line" not in olga.get(path).content.decode()
+
+
+def test_the_line_of_a_server_refuses_what_cannot_be_and_needs_the_role(browser):
+    operation = ordered(simulated(), "box")
+    address = f"/servers/{operation.server_id}/join/"
+    wrong = browser("operator").post(address, {"way": "machine", "mirror": "ftp://x"})
+    assert wrong.status_code == 400
+    assert "A mirror is the http(s) address" in wrong.content.decode()
+    assert browser("viewer").post(address, {"way": "machine"}).status_code == 403
+    assert browser("operator").get("/servers/999999/join/").status_code == 404
+    assert not JoinToken.objects.exists()
+
+
+def test_adding_a_server_that_is_expected_leads_to_its_own_line(browser):
+    olga, operation = browser("operator"), ordered(simulated(), "box")
+    led = olga.post("/join/", FORM | {"name": "BOX"})
+    assert led["Location"].startswith(f"/servers/{operation.server_id}/join/")
+    assert "“box” is expected already." in olga.get(led["Location"]).content.decode()
+    inside = olga.post("/join/", FORM | {"name": "box"}, headers={"HX-Request": "true"}).content.decode()
+    assert f'hx-post="/servers/{operation.server_id}/join/"' in inside
+    assert "<html" not in inside
+    assert not JoinToken.objects.exists()

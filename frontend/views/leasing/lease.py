@@ -19,6 +19,7 @@ from fleet.services.contracts import lease_attach, lease_close, lease_terms_upda
 from fleet.services.power import lease_act
 from frontend.access import PageRequest, page
 from frontend.forms import refuse
+from frontend.join_line import expected
 from frontend.leasing import lease_page as words
 from frontend.leasing.forms import (
     CloseForm,
@@ -83,6 +84,7 @@ def lease(request: PageRequest, lease_id: int) -> HttpResponse:
         "key": uuid.uuid4().hex,
         "servers": list(servers_without_lease()[:500]),
         "close_form": CloseForm(initial={"ended_at": now()}),
+        **expected(None if row.lease.ended_at else row.lease.server, row.lease),
         **_money(row.lease),
         **rental_tabs("leases"),
     }

@@ -10,6 +10,7 @@ from fleet.enums import OperationKind, OperationState
 from fleet.models import Operation
 from fleet.selectors.leasing import operation_list
 from frontend.access import PageRequest, page
+from frontend.join_line import expected
 from frontend.leasing import operations as reading
 from frontend.leasing.offers import number_of
 from frontend.leasing.tabs import page_number, rental_tabs, rows_of
@@ -62,6 +63,7 @@ def operation(request: PageRequest, operation_id: int) -> HttpResponse:
         "sentence": sentence,
         "next_step": next_step,
         "left": reading.what_is_left(found),
+        **expected(found.server if found.state == OperationState.SUCCEEDED else None, found.lease),
     }
     if request.GET.get("part") == "status":
         return render(request, "operations/status.html", context)
