@@ -11,8 +11,9 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import JSONObject
 
 from fleet.enums import ServerState
-from fleet.models import Gpu, GpuFault, Server
+from fleet.models import Gpu, GpuFault, Lease, Server
 from frontend.fleet_rows import FleetRows, GpuRow, LastFault, ServerRow
+from frontend.leasing.leases import cards_text
 from monitoring.activity import CardFacts, gpu_activity, is_fresh
 from monitoring.selectors import Latest, latest_for_gpus, latest_for_servers
 
@@ -152,7 +153,18 @@ def fleet_rows(*, now: datetime, servers: QuerySet[Server] | None = None, with_f
         server = by_id[raw["server_id"]]
         rows[server.pk].append(gpu_row(raw, server, latest.get(raw["id"]), faults.get(raw["id"]), now))
     built = tuple(_server_row(server, _with_slices(rows[server.pk]), hosts.get(server.pk), now) for server in found)
+    built = _with_expected(built)
     return FleetRows(now=now, servers=built, gpus=tuple(gpu for row in built for gpu in row.gpus))
+
+
+def _with_expected(rows: tuple[ServerRow, ...]) -> tuple[ServerRow, ...]:
+    """Put beside servers that have not reported what their leases say of their cards. One query, only when there are any."""
+    ids = [row.server.pk for row in rows if not row.has_reported]
+    if not ids:
+        return rows
+    leases = Lease.objects.filter(server__in=ids, ended_at=None).only("server_id", "spec", "observed")
+    expected = {lease.server_id: cards_text(lease) for lease in leases}
+    return tuple(replace(row, expected=expected.get(row.server.pk, "")) for row in rows)
 
 
 def _server_row(server: Server, gpus: tuple[GpuRow, ...], host: Latest | None, now: datetime) -> ServerRow:

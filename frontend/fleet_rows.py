@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fleet.enums import GpuState
+from django.utils.translation import gettext as _
+
+from fleet.enums import GpuState, ServerState
 from fleet.models import Server
 from monitoring.activity import Activity, is_hot, is_throttled, memory_share
 from monitoring.selectors import Latest
@@ -121,13 +123,17 @@ class GpuRow:
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """One server with its cards (slices under them) and its host's newest readings."""
+    """One server with its cards (slices under them) and its host's newest readings.
+
+    expected: the cards that its open lease tells of, as in "8 × H100 SXM 80GB", while it has not reported; else empty.
+    """
 
     server: Server
     gpus: tuple[GpuRow, ...]
     host: Latest | None
     is_fresh: bool
     interval_seconds: float
+    expected: str = ""
 
     @property
     def reporting(self) -> tuple[GpuRow, ...]:
@@ -144,6 +150,24 @@ class ServerRow:
         """Return when the agent was heard last."""
         agent = getattr(self.server, "agent", None)
         return agent.last_seen_at if agent else None
+
+    @property
+    def has_reported(self) -> bool:
+        """Say whether anything is known of what the machine has; one that is joining has told nothing yet."""
+        is_awaited = self.server.state in {ServerState.PENDING, ServerState.JOINING}
+        is_heard = self.last_seen_at is not None or self.server.facts_at is not None
+        return bool(self.gpus) or (is_heard and not is_awaited)
+
+    @property
+    def no_cards_words(self) -> str:
+        """Return why no card is shown: nothing was reported yet, or there is no GPU."""
+        if self.has_reported:
+            return _("no GPU")
+        if self.server.state == ServerState.RETIRED:
+            return _("never reported")
+        if self.expected:
+            return _("no report yet; %(cards)s expected") % {"cards": self.expected}
+        return _("no report yet")
 
     @property
     def clock_skew_seconds(self) -> float | None:

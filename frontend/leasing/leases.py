@@ -47,6 +47,13 @@ class LeaseFilter:
         return any((self.search, self.state, self.billing, self.account, self.renews))
 
 
+def cards_text(lease: Lease) -> str:
+    """Return what cards are leased, as in "8 × H100 SXM 80GB"; empty when nobody told."""
+    facts = {**lease.observed, **{key: value for key, value in lease.spec.items() if value}}
+    model, count = facts.get("gpu_model") or facts.get("raw_gpu"), facts.get("gpu_count")
+    return f"{count} × {model}" if model and count else str(model or "")
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseRow:
     """One lease. rate: of an hour now, None when not known, {} when it is over; cost: since the month began."""
@@ -58,9 +65,7 @@ class LeaseRow:
     @property
     def gpus(self) -> str:
         """Return what cards it has, as in "8 × H100 SXM 80GB"; empty when nobody told."""
-        facts = {**self.lease.observed, **{key: value for key, value in self.lease.spec.items() if value}}
-        model, count = facts.get("gpu_model") or facts.get("raw_gpu"), facts.get("gpu_count")
-        return f"{count} × {model}" if model and count else str(model or "")
+        return cards_text(self.lease)
 
 
 def read_filter(query: Mapping[str, str]) -> LeaseFilter:

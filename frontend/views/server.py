@@ -51,6 +51,7 @@ def _status(row: ServerRow) -> dict[str, Any]:
         "facts": row.server.facts,
         "row": row,
         "server": row.server,
+        "is_retired": row.server.state == ServerState.RETIRED,
         "cards": cards,
         "banners": banners(row),
         "processes": process_lines(cards),
@@ -119,7 +120,6 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
             "title": row.server.name,
             "nav": "fleet",
             "consequences": _consequences(row),
-            "is_retired": row.server.state == ServerState.RETIRED,
             "in_maintenance": row.server.state == ServerState.MAINTENANCE,
         }
     )

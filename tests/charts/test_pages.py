@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from fleet.agent import wire
 from fleet.enums import ServerState
-from fleet.models import Gpu, Server
+from fleet.models import Gpu, Lease, Server
 from monitoring.store.tables import GPU, HOST
 from panel.core.clock import now
 from tests.charts.fleet_data import WORK, gpu_of, history, latest, machine, working
@@ -425,3 +425,35 @@ def test_a_server_and_a_card_take_a_fixed_number_of_queries(viewer, counter):
     assert many == one
     assert one[0] <= 20
     assert one[1] <= 20
+
+
+# --- machines that never reported -------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_never_reported_is_not_said_to_have_no_gpu(viewer):
+    agent, _token = joined("rack-1")
+    ordered = Server.objects.create(name="box", state="pending", state_changed_at=now(), created_at=now())
+    gone = Server.objects.create(name="old", state="retired", state_changed_at=now(), created_at=now())
+    Lease.objects.create(
+        server=ordered, name="fleetdeck-1", origin="ordered", state="active", billing="hourly", landlord="x",
+        state_changed_at=now(), requested_at=now(), spec={"gpu_model": "H100 SXM 80GB", "gpu_count": 1},
+    )  # fmt: skip
+    for address in ("/", "/fleet/"):
+        text = text_of(viewer.get(address))
+        assert "no GPU" not in text
+        assert "no report yet; 1 × H100 SXM 80GB expected" in text
+    for pk, words in (
+        (agent.server_id, "No report yet"),
+        (ordered.pk, "1 × H100 SXM 80GB expected"),
+        (gone.pk, "never"),
+    ):
+        for part in ("", "?part=status"):
+            text = text_of(viewer.get(f"/servers/{pk}/{part}"))
+            assert words in text
+            assert "No GPU here" not in text
+
+
+def test_a_machine_that_reports_no_card_has_no_gpu(viewer):
+    made = machine(cards=0)
+    assert "No GPU here" in text_of(viewer.get(f"/servers/{made.agent.server_id}/"))
+    assert "no GPU" in text_of(viewer.get("/fleet/"))
