@@ -208,7 +208,6 @@ class Counts:
     mean_utilization_percent: float | None
     servers: int
     servers_ready: int
-    servers_silent: int
     servers_joining: int
 
 
@@ -231,7 +230,6 @@ def counts(fleet: FleetRows) -> Counts:
         mean_utilization_percent=sum(readings) / len(readings) if readings else None,
         servers=len(fleet.servers),
         servers_ready=_count_state(fleet.servers, ServerState.READY),
-        servers_silent=_count_state(fleet.servers, ServerState.NOT_REPORTING),
         servers_joining=_count_state(fleet.servers, ServerState.JOINING),
     )
 

@@ -20,6 +20,7 @@ from frontend.fleet_csv import CSV_HEADERS, csv_row
 from frontend.fleet_list import CHUNK_ROWS, COLUMNS, ListFilter, Row, filtered, first_chunks, read_filter, shown_columns
 from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import FleetRows
+from frontend.server_notes import server_notes
 from frontend.sparklines import sparklines
 from monitoring.activity import Activity
 from panel.accounts.capabilities import Capability
@@ -103,6 +104,7 @@ def fleet(request: PageRequest) -> HttpResponse:
         "wanted": wanted,
         "fleet": found,
         "tabs": _tabs(request, found, wanted),
+        "notes": server_notes(found),
         "chunks": _chunks(rows, first, first_chunks(len(rows))),
         "total": len(rows),
         "all": len(found.gpus) if wanted.tab == "gpus" else len(found.servers),

@@ -15,6 +15,7 @@ from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import FleetRows
 from frontend.leasing.attention import rental_attention
 from frontend.leasing.leases import rate_now
+from frontend.server_notes import server_notes
 from panel.accounts.capabilities import Capability
 from panel.accounts.selectors.audit import event_list
 from panel.core.clock import now
@@ -33,11 +34,14 @@ def _faults(fleet: FleetRows) -> dict[str, int]:
 
 def _context(fleet: FleetRows) -> dict[str, Any]:
     items = worst_first([*attention(fleet), *rental_attention(fleet.now)], now=fleet.now)
+    notes = server_notes(fleet)
     rates, leases, unknown = rate_now(fleet.now)
     return {
         "money": {"rates": rates, "leases": leases, "unknown": unknown},
         "fleet": fleet,
         "counts": counts(fleet),
+        "notes": notes,
+        "is_all_heard": all(note.tone == "ok" for note in notes),
         "attention": items[:SHOWN],
         "more": max(0, len(items) - SHOWN),
         "faults": _faults(fleet),

@@ -135,7 +135,7 @@ def test_a_list_of_cards_without_any_says_whether_servers_are_there(viewer):
 def test_machines_that_are_joining_are_said_to_and_nothing_is_claimed_of_them(viewer):
     joined("rack-1")
     text = text_of(viewer.get("/"))
-    assert "1 is joining" in text
+    assert "rack-1 is joining" in text
     assert "every card answers" not in text
     assert "no GPU" not in text
 
@@ -457,3 +457,25 @@ def test_a_machine_that_reports_no_card_has_no_gpu(viewer):
     made = machine(cards=0)
     assert "No GPU here" in text_of(viewer.get(f"/servers/{made.agent.server_id}/"))
     assert "no GPU" in text_of(viewer.get("/fleet/"))
+
+
+def test_the_tile_and_the_fleet_say_who_never_reported_and_who_is_silent_in_the_same_words(viewer):
+    working("rack-1")
+    assert "all report" in text_of(viewer.get("/"))
+    Server.objects.create(name="box", state="pending", state_changed_at=now(), created_at=now())
+    working("rack-2")
+    Server.objects.filter(name="rack-2").update(state="degraded")
+    for address in ("/", "/fleet/"):
+        text = text_of(viewer.get(address))
+        assert "box has never reported" in text
+        assert "rack-2 is degraded" in text
+        assert "all report" not in text
+        assert "Every server reports" not in text
+    Server.objects.filter(name="rack-1").update(state="not_reporting")
+    assert "rack-1 does not report" in text_of(viewer.get("/fleet/"))
+
+
+def test_many_silent_servers_are_counted_after_the_first_two(viewer):
+    for number in range(5):
+        Server.objects.create(name=f"box-{number}", state="pending", state_changed_at=now(), created_at=now())
+    assert "box-0, box-1 and 3 more have never reported" in text_of(viewer.get("/"))
