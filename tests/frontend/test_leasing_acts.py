@@ -33,6 +33,13 @@ def test_an_account_is_added_from_the_form_of_its_kind(ada):
     assert "order and end machines" in ada.get(answer["Location"]).content.decode()
 
 
+def test_the_guards_of_a_new_account_name_its_currency(ada):
+    assert "In CNY." in ada.get("/providers/new/?kind=simulated").content.decode()
+    runpod = ada.get("/providers/new/?kind=runpod").content.decode()
+    assert "In USD." in runpod
+    assert "Where the provider shows keys" in runpod
+
+
 def test_a_refused_key_shows_the_providers_words_and_not_the_key(ada, monkeypatch):
     def refused(self):
         raise AccessRefused("The API key is not valid.")

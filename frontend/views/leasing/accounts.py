@@ -98,7 +98,8 @@ def account_new(request: PageRequest) -> HttpResponse:
         if made is not None:
             messages.success(request, _("%(name)s is added: the provider accepts its key.") % {"name": made.name})
             return _back(made.pk)
-    context |= {"form": form, "kind": kind, "label": kind_label(kind), "provider": provider}
+    context |= {"form": form, "kind": kind, "label": kind_label(kind)}
+    context |= {"currency": provider.currency, "docs_url": provider.docs_url}  # a class in a template would be called
     return render(request, "providers/new.html", context, status=400 if form.is_bound else 200)
 
 
