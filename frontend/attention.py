@@ -15,11 +15,12 @@ from fleet.enums import DriverState, GpuState, ServerState
 from fleet.lifecycle import DRIVER_REASON
 from fleet.xids import fault_meaning
 from frontend import formatting
-from frontend.fleet_rows import LOST_STATES, FleetRows, GpuRow, ServerRow
+from frontend.fleet_rows import LOST_STATES, FleetRows, GpuRow, LastFault, ServerRow
 from monitoring.activity import Activity
 from panel.core.enums import Severity
 
 SHOWN: Final = 8
+FALLEN_OFF_XID: Final = 79
 FAULTS_COUNT: Final = timedelta(hours=24)
 # A person has said of these that nothing is expected of them.
 _LEFT_ALONE: Final = frozenset({ServerState.MAINTENANCE, ServerState.PENDING, ServerState.JOINING, ServerState.RETIRED})
@@ -157,7 +158,9 @@ def _of_gpu(gpu: GpuRow, now: datetime) -> Iterator[_CardItem]:
     if gpu.state == GpuState.DEGRADED or (gpu.state == GpuState.UNKNOWN and gpu.state_reason != DRIVER_REASON):
         yield _CardItem("state", gpu, gpu_advice(gpu.state, gpu.state_reason), gpu.state_changed_at)
     fault = gpu.fault
-    if fault is not None and fault.severity != Severity.INFO and now - fault.last_at <= FAULTS_COUNT:
+    if fault is not None and now - fault.last_at <= FAULTS_COUNT and _is_back(gpu, fault):
+        yield _came_back(gpu, fault)
+    elif fault is not None and fault.severity != Severity.INFO and now - fault.last_at <= FAULTS_COUNT:
         meaning = fault_meaning(fault.kind, fault.code)
         sentence = f"{fault.kind.upper()} {fault.code}. {meaning.sentence}"
         advice = Advice(sentence, str(meaning.step.value), Severity(fault.severity))
@@ -165,6 +168,19 @@ def _of_gpu(gpu: GpuRow, now: datetime) -> Iterator[_CardItem]:
     else:
         yield from (_CardItem("health", gpu, advice) for advice in health_advice(gpu.health)[:1])
     yield from _of_readings(gpu)
+
+
+def _is_back(gpu: GpuRow, fault: LastFault) -> bool:
+    """Say whether the card fell off the bus and answers again since then."""
+    has_fallen = fault.kind == "xid" and fault.code == FALLEN_OFF_XID
+    return has_fallen and gpu.state == GpuState.OK and gpu.state_changed_at > fault.last_at
+
+
+def _came_back(gpu: GpuRow, fault: LastFault) -> _CardItem:
+    at = formatting.absolute(gpu.state_changed_at, zone=False, seconds=False)
+    sentence = _("lost with XID %(code)s, came back at %(at)s; watch it") % {"code": fault.code, "at": at}
+    hint = _("Should it be lost again, ask the provider for another card.")
+    return _CardItem("fault", gpu, Advice(sentence, hint, Severity.WARNING), gpu.state_changed_at)
 
 
 def _of_readings(gpu: GpuRow) -> Iterator[_CardItem]:

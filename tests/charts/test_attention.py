@@ -135,3 +135,18 @@ def test_nobody_reporting_has_no_mean():
 def test_ghost_memory_counts_as_held():
     found = counts(fleet(server(gpus=[gpu(0, activity=Activity.GHOST), gpu(1, activity=Activity.PARKED)])))
     assert (found.parked, found.idle) == (2, 0)
+
+
+def test_a_card_that_came_back_is_to_be_watched_and_calls_for_no_reboot():
+    back = gpu(0, fault=fault(79, minutes_ago=50), state_changed_at=NOON - timedelta(minutes=40))
+    (item,) = attention(fleet(server(gpus=[back])))
+    assert item.severity == Severity.WARNING
+    assert item.sentence == "rack-1 #0: lost with XID 79, came back at 2026-03-10 11:20; watch it"
+    assert "eboot" not in item.hint
+    assert item.since == NOON - timedelta(minutes=40)
+
+
+def test_a_card_that_fell_off_after_its_last_change_is_still_critical():
+    (item,) = attention(fleet(server(gpus=[gpu(0, fault=fault(79, minutes_ago=5))])))
+    assert item.severity == Severity.CRITICAL
+    assert "eboot" in item.hint
