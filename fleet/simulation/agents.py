@@ -64,6 +64,7 @@ class AgentRunner:
             began = loop.time()
             try:
                 await self._join()
+                await self._write_contract()
                 await self._run()
             except PanelUnreachableError as error:
                 self.say(f"{self.plan.name}: {error}")
@@ -107,6 +108,13 @@ class AgentRunner:
         self.joined_path.write_text(self.panel.url + "\n")
         self.token_path.unlink(missing_ok=True)
         self.say(f"{self.plan.name}: joined with {len(self.plan.cards)} simulated GPUs ({self.plan.provider})")
+
+    async def _write_contract(self) -> None:
+        """Have the panel know what the server costs; a panel that refuses gets a server without a price."""
+        try:
+            await self.panel.contract(self.plan)
+        except PanelRefusedError as error:
+            self.say(f"{self.plan.name}: {error}")
 
     async def _join_token(self) -> str:
         """Return a join token: the one of an earlier start that was not used, or a new one."""

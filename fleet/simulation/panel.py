@@ -1,6 +1,7 @@
-"""What the simulated fleet asks of a panel: join tokens, over its public REST API, like any other program."""
+"""What the simulated fleet asks of a panel: join tokens and contracts, over its public REST API, like any other program."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import httpx
@@ -57,6 +58,18 @@ class PanelClient:
                 raise
         return str(answer["token"])
 
+    async def contract(self, plan: ServerPlan) -> bool:
+        """Write down what this server costs, from the day it joined; return False when a lease is there already.
+
+        Raises PanelRefusedError or PanelUnreachableError.
+        """
+        found = await self._ask("GET", "servers/", query={"search": plan.name, "is_simulated": "true", "limit": "500"})
+        server = next((row for row in found["results"] if row["name"] == plan.name), None)
+        if server is None or server["lease"] is not None:
+            return False
+        await self._ask("POST", "leases/", contract_body(plan, server))
+        return True
+
     async def _known_server(self, name: str, error: PanelRefusedError) -> int:
         """Return the id of the simulated server of this name; a real one keeps its name, and its place."""
         found = await self._ask("GET", "servers/", query={"search": name, "is_simulated": "true", "limit": "500"})
@@ -90,6 +103,26 @@ class PanelClient:
             raise refusal(response, path)
         answer: dict[str, Any] = response.json() if response.content else {}
         return answer
+
+
+def contract_body(plan: ServerPlan, server: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract as the API takes it: the machine as planned, paid since it joined."""
+    contract, model = plan.contract, plan.cards[0].profile
+    joined_at = datetime.fromisoformat(server["created_at"])
+    body: dict[str, Any] = {
+        "name": plan.name,
+        "server": server["id"],
+        "landlord": plan.provider,
+        "region": plan.region,
+        "billing": contract.billing,
+        "started_at": server["created_at"],
+        "gpu_model": model.name,
+        "gpu_count": len(plan.cards),
+        "prices": [{"amount": contract.amount, "currency": contract.currency, "unit": contract.unit}],
+    }
+    if contract.days_left is not None:
+        body["renews_at"] = (joined_at + timedelta(days=contract.days_left)).isoformat()
+    return body
 
 
 def refusal(response: httpx.Response, path: str) -> PanelRefusedError:

@@ -42,6 +42,17 @@ class CardPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContractPlan:
+    """What a server costs: an amount as decimal text for one unit (hour, month). days_left: of the paid term, None without."""
+
+    billing: Literal["hourly", "monthly", "spot"]
+    amount: str
+    currency: str
+    unit: Literal["hour", "month"]
+    days_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
     """One server. utc_offset_hours: where its users live."""
 
@@ -52,6 +63,7 @@ class ServerPlan:
     driver_version: str
     cuda_version: int
     cards: tuple[CardPlan, ...]
+    contract: ContractPlan
 
 
 VLLM: Final = "VLLM::EngineCore"
@@ -144,14 +156,86 @@ def _rendering_node() -> tuple[CardPlan, ...]:
 
 
 TEMPLATES: Final = (
-    ("hefei-h200", "合肥机房", "安徽合肥", 8.0, "590.48.01", 13010, _training_node),
-    ("runpod-h100", "RunPod", "US-TX-3", -6.0, "570.133.20", 12080, _serving_node),
-    ("aliyun-a100", "Alibaba Cloud", "cn-hangzhou", 8.0, "535.183.01", 12020, _mixed_node),
-    ("tencent-l20", "腾讯云", "ap-shanghai", 8.0, "560.35.05", 12060, _inference_node),
-    ("autodl-4090", "AutoDL", "北京B区", 8.0, "570.133.20", 12080, _geforce_node),
-    ("vast-4090", "Vast.ai", "SE", 1.0, "580.95.05", 13000, _unreliable_node),
-    ("aws-t4", "AWS", "us-east-1", -5.0, "515.105.01", 11070, _media_node),
-    ("lambda-l40s", "Lambda", "us-west-1", -8.0, "590.48.01", 13010, _rendering_node),
+    (
+        "hefei-h200",
+        "合肥机房",
+        "安徽合肥",
+        8.0,
+        "590.48.01",
+        13010,
+        _training_node,
+        ContractPlan(billing="monthly", amount="96000", currency="CNY", unit="month", days_left=6),
+    ),
+    (
+        "runpod-h100",
+        "RunPod",
+        "US-TX-3",
+        -6.0,
+        "570.133.20",
+        12080,
+        _serving_node,
+        ContractPlan(billing="hourly", amount="21.52", currency="USD", unit="hour"),
+    ),
+    (
+        "aliyun-a100",
+        "Alibaba Cloud",
+        "cn-hangzhou",
+        8.0,
+        "535.183.01",
+        12020,
+        _mixed_node,
+        ContractPlan(billing="monthly", amount="58800", currency="CNY", unit="month", days_left=19),
+    ),
+    (
+        "tencent-l20",
+        "腾讯云",
+        "ap-shanghai",
+        8.0,
+        "560.35.05",
+        12060,
+        _inference_node,
+        ContractPlan(billing="hourly", amount="30.96", currency="CNY", unit="hour"),
+    ),
+    (
+        "autodl-4090",
+        "AutoDL",
+        "北京B区",
+        8.0,
+        "570.133.20",
+        12080,
+        _geforce_node,
+        ContractPlan(billing="hourly", amount="7.92", currency="CNY", unit="hour"),
+    ),
+    (
+        "vast-4090",
+        "Vast.ai",
+        "SE",
+        1.0,
+        "580.95.05",
+        13000,
+        _unreliable_node,
+        ContractPlan(billing="spot", amount="1.24", currency="USD", unit="hour"),
+    ),
+    (
+        "aws-t4",
+        "AWS",
+        "us-east-1",
+        -5.0,
+        "515.105.01",
+        11070,
+        _media_node,
+        ContractPlan(billing="hourly", amount="1.05", currency="USD", unit="hour"),
+    ),
+    (
+        "lambda-l40s",
+        "Lambda",
+        "us-west-1",
+        -8.0,
+        "590.48.01",
+        13010,
+        _rendering_node,
+        ContractPlan(billing="hourly", amount="4.36", currency="USD", unit="hour"),
+    ),
 )
 
 
@@ -159,7 +243,7 @@ def fleet_plan(servers: int) -> list[ServerPlan]:
     """Return the plans of so many servers: the templates in turn, numbered from 01 in each turn."""
     plans = []
     for number in range(servers):
-        name, provider, region, offset, driver, cuda, cards = TEMPLATES[number % len(TEMPLATES)]
+        name, provider, region, offset, driver, cuda, cards, contract = TEMPLATES[number % len(TEMPLATES)]
         plans.append(
             ServerPlan(
                 name=f"{name}-{number // len(TEMPLATES) + 1:02d}",
@@ -169,6 +253,7 @@ def fleet_plan(servers: int) -> list[ServerPlan]:
                 driver_version=driver,
                 cuda_version=cuda,
                 cards=cards(),
+                contract=contract,
             )
         )
     return plans

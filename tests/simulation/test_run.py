@@ -97,6 +97,26 @@ async def test_a_token_that_nobody_has_any_more_is_taken_back():
     await panel.close()
 
 
+async def test_what_a_server_costs_is_written_down_once():
+    server = {"id": 7, "name": PLAN.name, "created_at": "2026-11-30T12:00:00+00:00", "lease": None}
+    written = []
+
+    def answer(request):
+        if request.method == "GET":
+            return httpx.Response(200, json={"results": [server]})
+        written.append(json.loads(request.content))
+        server["lease"] = {"id": 1}
+        return httpx.Response(201, json={"id": 1})
+
+    panel = client(answer)
+    assert await panel.contract(PLAN)
+    assert not await panel.contract(PLAN)
+    [body] = written
+    assert (body["server"], body["landlord"], body["gpu_count"]) == (7, PLAN.provider, len(PLAN.cards))
+    assert body["prices"] == [{"amount": "96000", "currency": "CNY", "unit": "month"}]
+    assert body["renews_at"] == "2026-12-06T12:00:00+00:00"
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_panel_that_is_busy_or_broken_is_worth_another_try(status):
     panel = client(lambda _request: httpx.Response(status, text="later"))
@@ -142,7 +162,9 @@ def runner(tmp_path, monkeypatch, tokens):
     monkeypatch.setattr(agents_module, "FIRST_DELAY_SECONDS", 0.01)
     (tmp_path / "player.py").write_text(textwrap.dedent(PLAYER))
 
-    def answer(_request):
+    def answer(request):
+        if request.method == "GET":
+            return httpx.Response(200, json={"results": []})
         tokens.append(f"fdj_{len(tokens)}")
         return httpx.Response(201, json={"token": tokens[-1]})
 
