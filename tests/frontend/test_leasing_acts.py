@@ -1,6 +1,8 @@
 """What people do on the pages of what is rented: add an account, order once, stop, end, adopt, write a contract down."""
 
 import json
+import re
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
@@ -210,6 +212,41 @@ def test_a_stop_says_what_it_saves_and_begins_an_operation(ada):
     answer = act(ada, lease, "stop", key="x")
     assert answer["Location"] == act(ada, lease, "stop", key="x")["Location"]
     assert Operation.objects.filter(kind="stop").count() == 1
+
+
+def test_an_ended_lease_says_that_it_is_gone_and_until_when_its_price_was_in_force(ada):
+    lease = running(simulated(), raw_status="on-hold", status="stopped")
+    path = reverse("lease", args=[lease.pk])
+    text = ada.get(path).content.decode()
+    assert "Stopped</b> <code" in text  # our own word, with the provider's beside it
+    assert "on-hold" in text
+    Lease.objects.filter(pk=lease.pk).update(ended_at=now(), state="terminated")
+    ended = ada.get(path).content.decode()
+    assert "<b>gone</b>" in ended
+    assert "on-hold" not in ended
+    assert "was in force until" in ended
+    assert ">in force<" not in ended
+
+
+def test_a_lease_that_runs_says_since_when_in_the_part_that_follows_its_state(ada):
+    lease = running(simulated())
+    path = reverse("lease", args=[lease.pk])
+    assert "Running since" in ada.get(f"{path}?part=status").content.decode()
+    Lease.objects.update(started_at=None)
+    assert "Running since" not in ada.get(path).content.decode()
+
+
+def test_the_figures_of_a_lease_are_all_as_of_one_moment(ada, monkeypatch):
+    """Each look at the clock is an hour later; what is billed this month and in all is the same sum all the same."""
+    lease = running(simulated())
+    hours = iter(range(100))
+    start = now()
+    clock = lambda: start + timedelta(hours=next(hours))  # noqa: E731 (stands for a function of the module)
+    monkeypatch.setattr("frontend.views.leasing.lease.now", clock)
+    monkeypatch.setattr("frontend.leasing.leases.month_start", lambda _at: lease.requested_at)
+    text = ada.get(f"{reverse('lease', args=[lease.pk])}?part=status").content.decode()
+    month, whole = re.search(r"This month.*?value\">(.*?)</span>.*?In all <b>(.*?)</b>", text, re.DOTALL).groups()
+    assert month == whole
 
 
 def test_a_machine_ends_only_once_its_name_is_typed(ada):

@@ -1,6 +1,7 @@
 """One lease: what it is, what it costs, what may be done to it; and contracts that are written down by hand."""
 
 import uuid
+from datetime import datetime
 from typing import Any, Final
 
 from django.contrib import messages
@@ -46,21 +47,21 @@ def _back(lease_id: int) -> HttpResponseRedirect:
     return HttpResponseRedirect(reverse("lease", args=[lease_id]))
 
 
-def _status(row: LeaseRow) -> dict[str, Any]:
-    at, lease = now(), row.lease
+def _status(row: LeaseRow, at: datetime) -> dict[str, Any]:
+    """Return what moves with the lease's state; every figure is as of `at`, so that none contradicts another."""
+    lease = row.lease
     return {
         "row": row,
         "lease": lease,
+        "whole_cost": lease_costs(lease_ids=[lease.pk], start=lease.requested_at, end=lease.ended_at or at)[lease.pk],
         "possible": {str(kind): True for kind in words.acts_possible(lease)},
         "renewal": words.renewal_words(lease, at),
         "is_typed": lease.origin == LeaseOrigin.TYPED,
     }
 
 
-def _money(lease: Lease) -> dict[str, Any]:
-    at = now()
+def _money(lease: Lease, at: datetime) -> dict[str, Any]:
     return {
-        "whole_cost": lease_costs(lease_ids=[lease.pk], start=lease.requested_at, end=lease.ended_at or at)[lease.pk],
         "prices": list(lease.prices.order_by("-effective_from", "component")[:LISTED]),
         "intervals": list(lease.intervals.order_by("-started_at")[:LISTED]),
         "break_even": words.break_even_words(lease, at),
@@ -73,8 +74,9 @@ def _money(lease: Lease) -> dict[str, Any]:
 @page(Capability.FLEET_VIEW)
 def lease(request: PageRequest, lease_id: int) -> HttpResponse:
     """Show one lease."""
-    row = rows_of([words.lease_found(lease_id)], now())[0]
-    context = _status(row)
+    at = now()
+    row = rows_of([words.lease_found(lease_id)], at)[0]
+    context = _status(row, at)
     if request.GET.get("part") == "status":
         return render(request, "leases/status.html", context)
     acts = list(OperationKind) if words.can_be_asked(row.lease) else []
@@ -83,9 +85,9 @@ def lease(request: PageRequest, lease_id: int) -> HttpResponse:
         "acts": [words.act_of(row.lease, kind, row.rate) for kind in acts if kind != OperationKind.ORDER],
         "key": uuid.uuid4().hex,
         "servers": list(servers_without_lease()[:500]),
-        "close_form": CloseForm(initial={"ended_at": now()}),
+        "close_form": CloseForm(initial={"ended_at": at}),
         **expected(None if row.lease.ended_at else row.lease.server, row.lease),
-        **_money(row.lease),
+        **_money(row.lease, at),
         **rental_tabs("leases"),
     }
     return render(request, "leases/one.html", context)
