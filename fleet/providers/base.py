@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from fleet.reasons import Reason
+from panel.core import egress
 from panel.core.money import Money
 
 
@@ -240,7 +241,8 @@ class Provider(ABC):
         self.credentials = dict(credentials)
         self.options = {each.name: options.get(each.name) or each.default for each in self.option_fields}
         self.account = account
-        self.transport = transport
+        secrets = (self.credentials.get(each.name, "") for each in self.credential_fields if each.is_secret)
+        self.transport: httpx.BaseTransport = egress.Forgetful(transport, secrets)
 
     @abstractmethod
     def check(self) -> AccountCheck:

@@ -234,6 +234,8 @@ def _end(lease: Lease, provider: Provider) -> None:
         row, at = lease_locked(lease.pk), now()
         if row.ended_at is not None:
             return
+        row.termination_attempts += 1
+        row.save(update_fields=["termination_attempts"])
         if is_gone and _may_be_gone(row, provider, asked_at):
             lease_gone(row, at=at)
             return
@@ -247,10 +249,9 @@ def _may_be_gone(row: Lease, provider: Provider, asked_at: datetime) -> bool:
 
 
 def _still_ending(row: Lease, failure: ProviderError | None, at: datetime) -> None:
-    row.termination_attempts += 1
     if failure is None and row.termination_accepted_at is None:
         row.termination_accepted_at = at
-    row.save(update_fields=["termination_attempts", "termination_accepted_at"])
+        row.save(update_fields=["termination_accepted_at"])
     state, reason = ending_state(life_of(row), at)
     words = failure.message if failure is not None else ""
     lease_transition(row, state, failure.reason if failure is not None else reason, at=at, detail=words)

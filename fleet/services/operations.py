@@ -145,19 +145,22 @@ def operation_save(operation: Operation) -> None:
 def operations_follow(lease: Lease, at: datetime) -> None:
     """Carry the open operations of a lease along with its state, in the caller's transaction on the locked row."""
     for operation in open_operations(lease):
-        before = (operation.state, [dict(step) for step in operation.steps])
+        before = (operation.state, operation.attempts, [dict(step) for step in operation.steps])
         if operation.kind == OperationKind.ORDER:
             _follow_order(operation, lease, at)
         elif operation.kind == OperationKind.TERMINATE:
             _follow_end(operation, lease, at)
         if operation.ended_at is None and operation.deadline_at is not None and at >= operation.deadline_at:
             _time_out(operation, lease, at)
-        if (operation.state, operation.steps) != before:
+        if (operation.state, operation.attempts, operation.steps) != before:
             operation_save(operation)
 
 
 def _follow_order(operation: Operation, lease: Lease, at: datetime) -> None:
+    operation.attempts = int(lease.create_sent_at is not None)
     if lease.ended_at is not None:
+        broken_off = next((step["name"] for step in operation.steps if step["state"] != "done"), "")
+        step_set(operation, broken_off, "failed", at, lease.state_detail)
         operation_end(operation, OperationState.FAILED, at, lease.state_reason, lease.state_detail)
         return
     operation_start(operation, at)
@@ -176,6 +179,7 @@ def _follow_order(operation: Operation, lease: Lease, at: datetime) -> None:
 
 
 def _follow_end(operation: Operation, lease: Lease, at: datetime) -> None:
+    operation.attempts = lease.termination_attempts
     operation_start(operation, at)
     if lease.ended_at is not None:
         operation_end(operation, OperationState.SUCCEEDED, at)

@@ -19,6 +19,7 @@ CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 20.0
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64
+SHORTEST_SECRET: Final = 8
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -128,9 +129,8 @@ def client(*, transport: httpx.BaseTransport | None = None, **options: Any) -> h
     )
 
 
-def send_bounded(client: httpx.Client, request: httpx.Request, *, limit: int = MAX_ANSWER_BYTES) -> httpx.Response:
-    """Send a request and read its answer up to `limit` bytes. Raises httpx.HTTPError, AnswerTooLarge among them."""
-    response = client.send(request, stream=True)
+def read_whole(response: httpx.Response, *, limit: int = MAX_ANSWER_BYTES) -> httpx.Response:
+    """Return the same answer with its body read and decoded, up to `limit` bytes. Raises AnswerTooLarge."""
     try:
         body = bytearray()
         for chunk in response.iter_bytes():
@@ -139,5 +139,31 @@ def send_bounded(client: httpx.Client, request: httpx.Request, *, limit: int = M
                 raise AnswerTooLarge(f"the answer is longer than {limit} bytes")
     finally:
         response.close()
-    headers = httpx.Headers([(k, v) for k, v in response.headers.multi_items() if k.lower() != "content-encoding"])
-    return httpx.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+    left_out = {"content-encoding", "content-length", "transfer-encoding"}
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in left_out]
+    return httpx.Response(response.status_code, headers=headers, content=bytes(body))
+
+
+def send_bounded(client: httpx.Client, request: httpx.Request, *, limit: int = MAX_ANSWER_BYTES) -> httpx.Response:
+    """Send a request and read its answer up to `limit` bytes. Raises httpx.HTTPError, AnswerTooLarge among them."""
+    return read_whole(client.send(request, stream=True), limit=limit)
+
+
+class Forgetful(httpx.BaseTransport):
+    """A way out whose answers never hold what was sent as a secret, so that no error, log or page can show it.
+
+    secrets: what is taken out of every answer, wherever it stands; short ones would hide too much and are left.
+    """
+
+    def __init__(self, inner: httpx.BaseTransport | None, secrets: Iterable[str]) -> None:
+        self._inner = inner
+        self._secrets = [secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request; return its whole answer without the secrets."""
+        inner = self._inner or shared_transport()
+        response = read_whole(inner.handle_request(request))
+        body = response.content
+        for secret in self._secrets:
+            body = body.replace(secret, b"[redacted]")
+        return httpx.Response(response.status_code, headers=response.headers, content=body)

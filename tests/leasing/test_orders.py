@@ -72,6 +72,7 @@ def test_a_refusal_leaves_nothing_behind(rounds, account, vendor):
     assert (lease.state, lease.state_reason) == (LeaseState.FAILED, Reason.NO_CAPACITY)
     assert lease.ended_at is not None
     assert (operation.state, operation.reason) == (OperationState.FAILED, Reason.NO_CAPACITY)
+    assert (operation.attempts, operation.steps[0]["state"]) == (1, "failed")
     assert not BilledInterval.objects.exists()
     assert not Server.objects.exists()
 
@@ -160,7 +161,9 @@ def test_an_end_is_asked_for_until_the_provider_confirms_it(rounds, account, ven
     lease = only_lease()
     assert (lease.state, vendor.machines) == (LeaseState.TERMINATED, {})
     assert BilledInterval.objects.get().ended_at is not None
-    assert Operation.objects.get(kind=OperationKind.TERMINATE).state == OperationState.SUCCEEDED
+    end = Operation.objects.get(kind=OperationKind.TERMINATE)
+    assert end.state == OperationState.SUCCEEDED
+    assert end.attempts == lease.termination_attempts > 1
 
 
 def test_an_end_asked_for_before_the_create_was_sent_sends_none(rounds, account, vendor):

@@ -11,18 +11,22 @@ from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.test import Client
 
+from fleet.models import Lease
 from fleet.services.joining import join_token_create
+from fleet.services.sync import account_sync
 from panel.accounts.audit import Actor
 from panel.accounts.models import ApiToken, AuditEntry, TwoFactor, User
 from panel.accounts.services import two_factor
 from panel.core.models import Event
 from tests.accounts.people import PASSWORD, person, token_client, token_of
+from tests.fakes.runpod import FakeRunPod, problem
 from tests.security.walker import addresses
 
 pytestmark = pytest.mark.django_db
 
 CANARY_PASSWORD = "canary-password-7f3a"
 CANARY_WRONG = "canary-wrong-91bc"
+CANARY_KEY = "canary-provider-key-55d0"
 
 
 @pytest.fixture
@@ -45,6 +49,35 @@ def log_lines():
 
 def post(client, path, body, **headers):
     return client.post(path, json.dumps(body), content_type="application/json", headers=headers)
+
+
+class EchoingProvider(FakeRunPod):
+    """A provider that says the key aloud, in every answer."""
+
+    credentials = {"api_key": CANARY_KEY}
+
+    def key_refused(self, request):
+        return problem(401, "Unauthorized", f"invalid key {request.headers['authorization']}")
+
+    def pod(self, machine):
+        return super().pod(machine) | {"image": CANARY_KEY}
+
+
+def plant_provider_keys(program):
+    """Send a right and a wrong key to a provider that says them aloud, and ask it about its machines."""
+    vendor = EchoingProvider()
+    vendor.add(f"box-{CANARY_KEY}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fleet.providers.registry.transport_for", lambda kind: vendor.transport)
+        wrong = {"name": "wrong", "kind": "runpod", "credentials": {"api_key": CANARY_WRONG}}
+        assert program.post("/api/v1/accounts/", wrong, format="json").status_code == 400
+        right = {"name": "right", "kind": "runpod", "credentials": {"api_key": CANARY_KEY}, "is_adopting": True}
+        account = program.post("/api/v1/accounts/", right, format="json").json()["id"]
+        account_sync(account_id=account)
+        vendor.is_key_valid = False
+        account_sync(account_id=account)
+    assert Lease.objects.count() == 1
+    return {"provider key": CANARY_KEY}
 
 
 def plant(admin):
@@ -73,6 +106,7 @@ def plant(admin):
     for index, recovery in enumerate(two_factor.two_factor_confirm(actor=Actor.from_user(vera), user=vera, code=code)):
         planted[f"recovery code {index}"] = recovery
     planted["join token"] = join_token_create(actor=Actor.from_user(admin), name="node-1").token
+    planted |= plant_provider_keys(program)
     planted["csrf cookie"] = browser.get("/login/").cookies.get("csrftoken", browser.cookies.get("csrftoken")).value
     return planted
 
