@@ -9,7 +9,9 @@ from fleet.models import Lease, Server
 from frontend.forms import JoinLineForm
 
 
-def line_context(server: Server | None, *, joins_itself: bool = False, form: JoinLineForm | None = None) -> dict[str, Any]:
+def line_context(
+    server: Server | None, *, joins_itself: bool = False, form: JoinLineForm | None = None
+) -> dict[str, Any]:
     """Return what join/server.html needs. joins_itself: its provider runs the installer at the first start."""
     return {
         "join_server": server,

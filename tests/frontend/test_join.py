@@ -214,7 +214,12 @@ def test_an_ordered_machine_that_installs_no_agent_gets_its_own_line_wherever_it
     olga, operation = browser("operator"), ordered(simulated(), "box")
     Operation.objects.filter(pk=operation.pk).update(state="succeeded", ended_at=now())
     address = f"/servers/{operation.server_id}/join/"
-    pages = (f"/operations/{operation.pk}/", f"/leases/{operation.lease_id}/", f"/servers/{operation.server_id}/", address)
+    pages = (
+        f"/operations/{operation.pk}/",
+        f"/leases/{operation.lease_id}/",
+        f"/servers/{operation.server_id}/",
+        address,
+    )
     for path in pages:
         text = olga.get(path).content.decode()
         assert f'hx-post="{address}"' in text, path
