@@ -145,8 +145,8 @@ def _leases(text: str) -> list[Hit]:
         Hit(
             "lease",
             "rental",
-            row.name,
-            " · ".join(filter(None, [_("Lease"), row.server.name if row.server else "", row.get_state_display()])),
+            row.title,
+            " · ".join(filter(None, [_("Lease"), row.name if row.name != row.title else "", row.get_state_display()])),
             reverse("lease", args=[row.pk]),
         )
         for row in found.order_by("name", "pk")[:LIMIT]

@@ -178,6 +178,13 @@ class Lease(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def title(self) -> str:
+        """Return what people call it: the name that one of them gave, else its server's, else that at the provider."""
+        if self.origin == LeaseOrigin.TYPED or self.server is None:
+            return self.name
+        return self.server.name
+
 
 class LeasePrice(models.Model):
     """One part of a lease's price from `effective_from` on; a later price is a new row, history is never re-priced.

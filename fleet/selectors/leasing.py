@@ -109,7 +109,7 @@ def operation_list(
     is_open: bool | None = None,
 ) -> QuerySet[Operation]:
     """Return operations with their account, lease and server."""
-    operations = Operation.objects.select_related("account", "lease", "server")
+    operations = Operation.objects.select_related("account", "lease__server", "server")
     conditions = {"account": account, "lease": lease, "server": server}
     operations = operations.filter(**{name: value for name, value in conditions.items() if value is not None})
     for name, values in (("kind", kind), ("state", state)):
@@ -127,7 +127,7 @@ def drift_list(
     is_ignored: bool | None = None,
 ) -> QuerySet[Drift]:
     """Return differences with their account and lease. An ignored one is open and left out of sight until its time."""
-    drifts = Drift.objects.select_related("account", "lease")
+    drifts = Drift.objects.select_related("account", "lease__server")
     if account is not None:
         drifts = drifts.filter(account=account)
     if kind:

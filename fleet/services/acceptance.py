@@ -29,12 +29,12 @@ def acceptance_start(
     Raises NotFound, InvalidInput, or Conflict.
     """
     typed = ordered_of(expected or {})
-    lease = Lease.objects.filter(server_id=server_id, ended_at=None).first()
+    lease = Lease.objects.select_related("server").filter(server_id=server_id, ended_at=None).first()
     context: dict[str, Any] = {
         "typed": msgspec.to_builtins(typed),
         "lease": msgspec.to_builtins(_of_lease(lease)),
         "lease_id": lease.pk if lease else None,
-        "lease_name": lease.name if lease else "",
+        "lease_name": lease.title if lease else "",
         "landlord": (lease.landlord if lease else "")[:100],
     }
     arguments = {"target": _target(target)} if target.strip() else {}

@@ -181,7 +181,7 @@ def lease_adopt(
         kind="lease.adopted",
         subject_kind="lease",
         subject_id=lease.pk,
-        subject_name=lease.name,
+        subject_name=lease.title,
         data={"external_id": machine.external_id, "account": account.name, "state": str(state), "by": by},
     )
     tell_lease(lease)

@@ -64,7 +64,7 @@ def lease_transition(
     if is_change and to not in LEASE_TRANSITIONS[before]:
         raise Conflict(
             _("Lease %(name)s is “%(before)s” and cannot become “%(to)s”.")
-            % {"name": lease.name, "before": before.label, "to": to.label},
+            % {"name": lease.title, "before": before.label, "to": to.label},
             code="transition_refused",
         )
     detail = clean_text(detail, 500)
@@ -88,7 +88,7 @@ def _write_event(lease: Lease, before: LeaseState, by: str) -> None:
         severity=_SEVERITY.get(LeaseState(lease.state), Severity.INFO),
         subject_kind="lease",
         subject_id=lease.pk,
-        subject_name=lease.name,
+        subject_name=lease.title,
         server_id=lease.server_id,
         data={
             "from": str(before),

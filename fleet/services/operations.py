@@ -130,7 +130,7 @@ def operation_end(
         severity=Severity.WARNING if state == OperationState.FAILED else Severity.INFO,
         subject_kind="lease",
         subject_id=operation.lease_id,
-        subject_name=operation.lease.name if operation.lease else "",
+        subject_name=operation.lease.title if operation.lease else "",
         server_id=operation.server_id,
         data={"operation_id": operation.pk, "kind": str(operation.kind), "state": str(state), "reason": str(reason)},
     )

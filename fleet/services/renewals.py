@@ -41,7 +41,7 @@ def _tell(lease: Lease) -> None:
         severity=Severity.INFO if lease.is_renewing else Severity.WARNING,
         subject_kind="lease",
         subject_id=lease.pk,
-        subject_name=lease.name,
+        subject_name=lease.title,
         server_id=lease.server_id,
         data={"renews_at": lease.renews_at.isoformat(), "is_renewing": lease.is_renewing},
     )

@@ -38,7 +38,7 @@ def rental_attention(now: datetime) -> list[Attention]:
 
 
 def _unconfirmed(lease: Lease, rate: str) -> Attention:
-    words = {"name": lease.server.name if lease.server else lease.name, "rate": rate}
+    words = {"name": lease.title, "rate": rate}
     if rate:
         sentence = _("%(name)s: termination unconfirmed, still billing %(rate)s per hour.") % words
     else:
@@ -50,7 +50,10 @@ def _unconfirmed(lease: Lease, rate: str) -> Attention:
 
 
 def _drift(drift: Drift) -> Attention:
-    words = {"name": drift.name or drift.external_id, "account": drift.account.name}
+    words = {
+        "name": drift.lease.title if drift.lease else drift.name or drift.external_id,
+        "account": drift.account.name,
+    }
     words["kind"] = drift.get_kind_display()
     if drift.cost_per_hour is not None:
         words["rate"] = price_text(drift.cost_per_hour, drift.currency)

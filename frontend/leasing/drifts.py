@@ -77,8 +77,9 @@ class DriftRow:
 
     @property
     def name(self) -> str:
-        """Return the machine's name, or its id."""
-        return self.drift.name or self.drift.external_id
+        """Return what people call the machine: its lease's title, else its name at the provider, else its id."""
+        lease = self.drift.lease
+        return lease.title if lease is not None else self.drift.name or self.drift.external_id
 
     @property
     def provider(self) -> str:

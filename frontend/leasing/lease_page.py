@@ -101,10 +101,10 @@ def act_of(lease: Lease, kind: OperationKind, rate: Mapping[str, Money] | None) 
         kind=kind,
         id=f"act-{kind}",
         verb=str(VERBS[kind]),
-        title=titles[kind] % {"name": lease.name},
+        title=titles[kind] % {"name": lease.title},
         consequences=consequences(lease, kind, rate),
         milder=_milder(lease) if is_end else "",
-        type_name=lease.name if is_end else "",
+        type_name=lease.title if is_end else "",
     )
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, When
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
-from fleet.enums import LeaseState
+from fleet.enums import LeaseOrigin, LeaseState
 from fleet.leasing.costs import Cost
 from fleet.models import Lease, ProviderAccount
 from fleet.providers.base import Billing
@@ -19,12 +20,14 @@ from panel.core.money import Money, sums
 
 RENEWALS: Final = {"7": _("within 7 days"), "30": _("within 30 days")}
 SHOWN: Final = ("open", "ended", "all")
+# As Lease.title says.
+_TITLE: Final = Case(When(origin=LeaseOrigin.TYPED, then=F("name")), default=Coalesce(F("server__name"), F("name")))
 _SORTS: Final = {
-    "name": "name",
-    "state": "state",
-    "renews": "renews_at",
-    "since": "requested_at",
-    "server": "server__name",
+    "name": _TITLE,
+    "state": F("state"),
+    "renews": F("renews_at"),
+    "since": F("requested_at"),
+    "server": F("server__name"),
 }
 CSV_ROWS: Final = 10_000
 
@@ -94,7 +97,7 @@ def filtered(wanted: LeaseFilter, now: datetime) -> QuerySet[Lease]:
         renews_before=now + timedelta(days=int(wanted.renews)) if wanted.renews else None,
         search=wanted.search,
     )
-    field = F(_SORTS[wanted.sort.removeprefix("-")])
+    field = _SORTS[wanted.sort.removeprefix("-")]
     is_down = wanted.sort.startswith("-")
     return leases.order_by(field.desc(nulls_last=True) if is_down else field.asc(nulls_last=True), "pk")
 
@@ -126,6 +129,7 @@ def choices() -> dict[str, Any]:
 
 CSV_HEADER: Final = [
     "lease",
+    "name_at_provider",
     "external_id",
     "account",
     "landlord",
@@ -152,6 +156,7 @@ def csv_row(row: LeaseRow) -> list[object]:
     """Return a row in the order of CSV_HEADER; amounts with their currency, each currency by itself."""
     lease = row.lease
     return [
+        lease.title,
         lease.name,
         lease.external_id,
         lease.account.name if lease.account else "",

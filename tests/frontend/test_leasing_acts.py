@@ -14,6 +14,7 @@ from fleet.services.accounts import account_create
 from fleet.services.offers import offers_fetch
 from frontend.leasing.offers import filtered, read_filter
 from panel.core.clock import now
+from panel.core.models import Event
 from tests.frontend.leasing import ACTOR, everything, ordered, running, simulated, unknown, work
 
 pytestmark = pytest.mark.django_db
@@ -253,7 +254,9 @@ def test_a_machine_ends_only_once_its_name_is_typed(ada):
     lease = running(simulated())
     act(ada, lease, "terminate", typed_name="something")
     assert not Operation.objects.filter(kind="terminate").exists()
-    act(ada, lease, "terminate", typed_name=lease.name)
+    act(ada, lease, "terminate", typed_name=lease.name)  # the name that the provider got is not the one people see
+    assert not Operation.objects.filter(kind="terminate").exists()
+    act(ada, lease, "terminate", typed_name="trainer")
     assert Operation.objects.get(kind="terminate").lease == lease
     assert Lease.objects.get().wanted == "ended"
 
@@ -389,6 +392,30 @@ def test_a_servers_page_says_who_is_paid_and_offers_to_order_it_again(ada, brows
     answer = ada.get(reverse("order-again", args=[rented["server"].pk]))
     assert answer["Location"] == f"{reverse('order', args=[rented['offer'].pk])}?server={rented['server'].pk}"
     assert "Order trainer again" in ada.get(answer["Location"]).content.decode()
+
+
+def test_a_lease_goes_by_its_servers_name_and_a_contract_by_its_own(ada):
+    lease = running(simulated())
+    for path in ("/leases/", reverse("lease", args=[lease.pk])):
+        text = ada.get(path).content.decode()
+        assert f"<code>{lease.name}</code>" in text
+        assert f">{lease.name}</a>" not in text
+    assert "<h1>trainer</h1>" in text
+    assert "End trainer for good?" in text
+    assert "Type “trainer” to go on" in text
+    Lease.objects.update(origin="typed", name="rack 7")
+    assert Lease.objects.get().title == "rack 7"
+    Lease.objects.update(origin="found", name="their-name", server=None)
+    assert Lease.objects.get().title == "their-name"
+
+
+def test_events_of_a_lease_carry_the_name_that_people_see(ada):
+    lease = running(simulated())
+    act(ada, lease, "stop")
+    work()
+    names = set(Event.objects.filter(subject_kind="lease").values_list("subject_name", flat=True))
+    assert names == {"trainer"}
+    assert "trainer" in ada.get("/search/?q=fleetdeck-").content.decode()
 
 
 def test_the_search_finds_leases_and_accounts(ada):

@@ -81,7 +81,7 @@ def lease(request: PageRequest, lease_id: int) -> HttpResponse:
         return render(request, "leases/status.html", context)
     acts = list(OperationKind) if words.can_be_asked(row.lease) else []
     context |= {
-        "title": row.lease.name,
+        "title": row.lease.title,
         "acts": [words.act_of(row.lease, kind, row.rate) for kind in acts if kind != OperationKind.ORDER],
         "key": uuid.uuid4().hex,
         "servers": list(servers_without_lease()[:500]),
@@ -100,7 +100,7 @@ def act(request: PageRequest, lease_id: int, name: str) -> HttpResponse:
     if name not in ACTS:
         raise InvalidInput(_("That cannot be asked for."))
     kind, found = OperationKind(name), words.lease_found(lease_id)
-    if kind == OperationKind.TERMINATE and request.POST.get("typed_name", "").strip() != found.name:
+    if kind == OperationKind.TERMINATE and request.POST.get("typed_name", "").strip() != found.title:
         messages.error(request, _("The name did not match; nothing was ended."))
         return _back(lease_id)
     try:
@@ -177,7 +177,7 @@ def terms(request: PageRequest, lease_id: int) -> HttpResponse:
         else:
             messages.success(request, _("Saved."))
             return _back(lease_id)
-    context = {"title": _("Terms of %(name)s") % {"name": found.name}, "form": form, "prices": prices, "lease": found}
+    context = {"title": _("Terms of %(name)s") % {"name": found.title}, "form": form, "prices": prices, "lease": found}
     context |= rental_tabs("leases")
     return render(request, "leases/terms.html", context, status=400 if form.is_bound else 200)
 

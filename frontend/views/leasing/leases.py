@@ -133,7 +133,7 @@ def _act(request: PageRequest, rows: Sequence[LeaseRow], kind: OperationKind) ->
         try:
             lease_act(lease_id=row.lease.pk, kind=kind, actor=actor, key=f"{key}-{row.lease.pk}" if key else "")
         except FleetdeckError as error:
-            messages.error(request, f"{row.lease.name}: {error.message}")
+            messages.error(request, f"{row.lease.title}: {error.message}")
         else:
             done += 1
     if done:

@@ -67,6 +67,8 @@ def operation(request: PageRequest, operation_id: int) -> HttpResponse:
     }
     if request.GET.get("part") == "status":
         return render(request, "operations/status.html", context)
-    name = found.server.name if found.server else found.request.get("name") or (found.lease.name if found.lease else "")
+    name = (
+        found.server.name if found.server else found.request.get("name") or (found.lease.title if found.lease else "")
+    )
     context |= {"title": f"{found.get_kind_display()}: {name}", **rental_tabs("operations")}
     return render(request, "operations/one.html", context)
