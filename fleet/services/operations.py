@@ -132,7 +132,13 @@ def operation_end(
         subject_id=operation.lease_id,
         subject_name=operation.lease.title if operation.lease else "",
         server_id=operation.server_id,
-        data={"operation_id": operation.pk, "kind": str(operation.kind), "state": str(state), "reason": str(reason)},
+        data={
+            "operation_id": operation.pk,
+            "kind": str(operation.kind),
+            "state": str(state),
+            "reason": str(reason),
+            "asked_by": operation.actor_name,
+        },
     )
 
 

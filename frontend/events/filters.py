@@ -27,6 +27,12 @@ FAMILIES: Final[dict[str, Promise]] = {
     "server.": _("Servers"),
     "gpu.": _("GPUs"),
     "gpu.xid": _("GPU faults (XID)"),
+    "lease.": _("Leases"),
+    "operation.": _("Orders and operations"),
+    "account.": _("Provider accounts"),
+    "drift.": _("Differences"),
+    "job.": _("Jobs of agents"),
+    "rate.": _("Exchange rates"),
     "join_token.": _("Join tokens"),
     "agent.": _("Agents"),
     "auth.": _("Log-ins"),
@@ -41,7 +47,7 @@ _SUBJECT: Final = re.compile(r"([a-z]{1,32}):(\d{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class StreamFilter:
-    """Filters; empty means all. An actor excludes events (nobody did them), a severity excludes the audit trail."""
+    """Filters; empty means all. An actor leaves only those events that a person asked for, a severity excludes the audit trail."""
 
     search: str = ""
     kind: str = ""
@@ -73,12 +79,10 @@ def _moment(text: str) -> datetime | None:
     return timezone.make_aware(value) if timezone.is_naive(value) else value
 
 
-def _sources(*, source: str, actor: str, severity: str, sees_audit: bool) -> frozenset[Source]:
+def _sources(*, source: str, severity: str, sees_audit: bool) -> frozenset[Source]:
     wanted: set[Source] = {"event", "audit"} if sees_audit else {"event"}
     if source in {"event", "audit"}:
         wanted &= {source}
-    if actor:
-        wanted -= {"event"}
     if severity:
         wanted -= {"audit"}
     return frozenset(wanted)
@@ -105,5 +109,5 @@ def read_filter(params: QueryDict, *, sees_audit: bool) -> StreamFilter:
         period=period if period in PERIODS else "",
         start=start,
         end=end,
-        sources=_sources(source=source, actor=actor, severity=severity, sees_audit=sees_audit),
+        sources=_sources(source=source, severity=severity, sees_audit=sees_audit),
     )

@@ -103,6 +103,7 @@ def row_of(entry: Entry, *, sees_users: bool) -> Row:
             object_kind=entry.subject_kind,
             object_name=entry.subject_name,
             object_href=object_href(entry.subject_kind, entry.subject_id, sees_users=sees_users),
+            actor=str(entry.data.get("asked_by") or ""),
             changes=changes_of(None, entry.data),
         )
     return Row(

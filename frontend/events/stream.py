@@ -15,6 +15,8 @@ from panel.core.models import Event
 
 PAGE_ROWS: Final = 50
 NEW_ROWS_COUNTED: Final = 100
+# The one kind of event that somebody stands behind.
+OPERATION_ENDED: Final = "operation.ended"
 
 Entry = Event | AuditEntry
 
@@ -36,7 +38,7 @@ def cursor_of(entry: Entry) -> Cursor:
 def _events(wanted: StreamFilter) -> QuerySet[Event]:
     """Return events; those of a server include those of its cards."""
     is_server = wanted.subject_kind == "server"
-    return event_list(
+    rows = event_list(
         kind=wanted.kind,
         severity=wanted.severity,
         subject_kind="" if is_server else wanted.subject_kind,
@@ -46,6 +48,7 @@ def _events(wanted: StreamFilter) -> QuerySet[Event]:
         end=wanted.end,
         search=wanted.search,
     )
+    return rows.filter(kind=OPERATION_ENDED, data__asked_by__icontains=wanted.actor) if wanted.actor else rows
 
 
 def _audit(wanted: StreamFilter) -> QuerySet[AuditEntry]:

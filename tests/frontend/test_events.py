@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from frontend.csv_export import safe_cell
 from frontend.events.cursor import Cursor
 from frontend.events.filters import read_filter
-from frontend.events.rows import changes_of
+from frontend.events.rows import changes_of, row_of
 from frontend.events.stream import PAGE_ROWS, cursor_of, new_rows, stream_all, stream_page
 from panel.accounts.models import AuditEntry
 from panel.core.models import Event
@@ -85,6 +85,23 @@ def test_pages_join_without_a_gap_or_a_repeat_even_within_one_instant():
     newer = stream_page(wanted(), after=cursor_of(everything[PAGE_ROWS]))
     assert names(*newer.entries) == names(*everything[:PAGE_ROWS])
     assert newer.newer is None
+
+
+@pytest.mark.django_db
+def test_an_operation_is_found_by_who_asked_for_it_and_names_them():
+    done = event(0, "operation.ended", subject=("lease", 3, "trainer"), state="succeeded", asked_by="olga")
+    done.data |= {"kind": "stop"}
+    done.save()
+    event(1, "operation.ended", subject=("lease", 4, "box"), state="succeeded", asked_by="ada")
+    event(2, "lease.state_changed", subject=("lease", 3, "trainer"))
+    assert shown("actor=OLG") == names(done)
+    assert row_of(done, sees_users=False).actor == "olga"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("family", ["lease.", "operation.", "account.", "drift."])
+def test_what_is_rented_can_be_picked_out(family, ada):
+    assert f'<option value="{family}" selected>' in ada.get(f"/events/?kind={family}").content.decode()
 
 
 @given(

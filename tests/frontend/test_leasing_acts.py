@@ -199,6 +199,7 @@ def test_a_failed_order_says_that_nothing_is_left(ada):
     assert "The provider has no such machine free at the moment." in text
     assert "Nothing: no machine was made." in text
     assert 'data-step="create" data-state="failed"' in text
+    assert Event.objects.get(kind="operation.ended").data["asked_by"] == operation.actor_name
 
 
 def act(client, lease, name, **body):
