@@ -47,7 +47,7 @@ _SUBJECT: Final = re.compile(r"([a-z]{1,32}):(\d{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class StreamFilter:
-    """Filters; empty means all. An actor leaves only those events that a person asked for, a severity excludes the audit trail."""
+    """Filters; empty means all. An actor leaves only events that they asked for, a severity excludes the audit trail."""
 
     search: str = ""
     kind: str = ""
