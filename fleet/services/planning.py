@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
 from django.utils.translation import gettext as _
 
-from fleet.models import Offer
+from fleet.leasing.budget import budget_hours
+from fleet.models import Lease, Offer
 from fleet.providers.base import Billing, CanOrder, StopEffect
 from fleet.providers.registry import provider_type
 from fleet.reasons import REASON_WORDS, Reason
-from fleet.selectors.costs import account_spent
+from fleet.selectors.costs import account_spent, lease_rates
 from fleet.services.accounts import account_provider
 from panel.core.clock import now
 from panel.core.errors import InvalidInput, NotFound
@@ -26,7 +28,8 @@ class Plan:
     """What an order would do and cost, before it is confirmed.
 
     price_per_month: 730 hours of the hourly price, or the term's own price by the month; None when not told. spent: of the
-    account since the month began. refusals: typed reasons that stand against it; warnings: sentences.
+    account since the month began. budget_hours: in how many hours this machine, beside what runs already, uses the budget up;
+    None when it lasts until the month ends. refusals: typed reasons that stand against it; warnings: sentences.
     """
 
     offer: Offer
@@ -35,6 +38,7 @@ class Plan:
     stop_effect: StopEffect
     spent: dict[str, Money]
     budget: Money | None
+    budget_hours: int | None
     refusals: tuple[Reason, ...]
     warnings: tuple[str, ...]
     runs_startup_script: bool
@@ -55,8 +59,10 @@ def order_plan(*, account_id: int, offer_id: int, max_price_per_hour: Decimal | 
     if not issubclass(kind, CanOrder):
         raise InvalidInput(str(REASON_WORDS[Reason.NOT_SUPPORTED].sentence), code="not_supported")
     price = Money(offer.price_per_hour, offer.currency) if offer.price_per_hour is not None else None
-    spent = account_spent(account_id=account.pk, at=now())
+    at = now()
+    spent = account_spent(account_id=account.pk, at=at)
     budget = Money(account.monthly_budget, account.currency) if account.monthly_budget is not None else None
+    lasts = _budget_hours(offer, price, spent, budget, at)
     return Plan(
         offer=offer,
         price_per_hour=price,
@@ -64,8 +70,9 @@ def order_plan(*, account_id: int, offer_id: int, max_price_per_hour: Decimal | 
         stop_effect=account_provider(account).stop_effect(Billing(offer.billing)),
         spent=spent,
         budget=budget,
+        budget_hours=lasts,
         refusals=tuple(_refusals(offer, price, spent, budget, max_price_per_hour)),
-        warnings=tuple(_warnings(offer, price, spent, budget)),
+        warnings=tuple(_warnings(offer, price, spent, budget, lasts)),
         runs_startup_script=kind.runs_startup_script,
     )
 
@@ -88,7 +95,24 @@ def _refusals(
     return refusals
 
 
-def _warnings(offer: Offer, price: Money | None, spent: Mapping[str, Money], budget: Money | None) -> list[str]:
+def _budget_hours(
+    offer: Offer, price: Money | None, spent: Mapping[str, Money], budget: Money | None, at: datetime
+) -> int | None:
+    """Return in how many whole hours the budget is used up with this machine and those that run in the account already."""
+    if price is None or budget is None or price.currency != budget.currency:
+        return None
+    running = lease_rates(leases=list(Lease.objects.filter(account=offer.account, ended_at=None).only("pk")), at=at)
+    beside = sum(
+        (rate[budget.currency].amount for rate in running.values() if rate and budget.currency in rate), Decimal(0)
+    )
+    used = spent.get(budget.currency, Money(Decimal(0), budget.currency))
+    hours = budget_hours(budget=budget.amount, used=used.amount, rate=price.amount + beside, at=at)
+    return None if hours is None else int(hours)
+
+
+def _warnings(
+    offer: Offer, price: Money | None, spent: Mapping[str, Money], budget: Money | None, lasts: int | None
+) -> list[str]:
     warnings = []
     if price is None:
         warnings.append(_("The provider tells no price for it. What it costs is seen on the machine."))
@@ -96,6 +120,8 @@ def _warnings(offer: Offer, price: Money | None, spent: Mapping[str, Money], bud
     if budget is not None and used is not None and budget.amount * WARN_SHARE <= used.amount < budget.amount:
         share = int(used.amount * 100 / budget.amount) if budget.amount else 100
         warnings.append(_("%(share)s %% of this month's budget is used.") % {"share": share})
+    if lasts:
+        warnings.append(_("With it this month's budget is used up in %(hours)s h.") % {"hours": lasts})
     account = offer.account
     if price is not None and account.balance is not None and account.currency == price.currency:
         hours = int(account.balance / price.amount) if price.amount else 0

@@ -38,6 +38,7 @@ _MIXINS: Final = {
     OperationKind.SNAPSHOT: HasSnapshots,
     OperationKind.TERMINATE: CanOrder,
 }
+ENOUGH_HOURS: Final = 24  # a comparison of fewer billed hours would say more of their number than of the prices
 _RUNNING: Final = frozenset({LeaseState.ACTIVE, LeaseState.BOOTING, LeaseState.UNKNOWN})
 _FROM: Final[Mapping[OperationKind, frozenset[LeaseState]]] = {
     OperationKind.START: frozenset({LeaseState.STOPPED, LeaseState.UNKNOWN, LeaseState.PREEMPTED}),
@@ -173,6 +174,9 @@ def break_even_words(lease: Lease, now: datetime) -> list[str]:
     found = lease_break_even(lease, at=now)
     if found is None or len(found.choices) < 2:
         return []
+    if found.used_hours < ENOUGH_HOURS:
+        words = {"used": f"{found.used_hours:,.1f}", "enough": ENOUGH_HOURS}
+        return [_("Too early to tell: it was billed for %(used)s hours, and the comparison needs %(enough)s.") % words]
     return [*_saving(lease, found), *_hours(found), _assumption(found)]
 
 

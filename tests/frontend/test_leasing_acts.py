@@ -2,12 +2,12 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.urls import reverse
 
-from fleet.models import Drift, Lease, Offer, Operation, ProviderAccount, Server, SimulatedMachine
+from fleet.models import BilledInterval, Drift, Lease, Offer, Operation, ProviderAccount, Server, SimulatedMachine
 from fleet.providers.base import AccountCheck
 from fleet.providers.errors import AccessRefused
 from fleet.services.accounts import account_create
@@ -166,6 +166,30 @@ def test_a_used_up_budget_needs_a_reason(ada):
     assert review(ada, offer, override_reason="a demo", step="order").status_code == 302
 
 
+def test_an_order_that_uses_the_budget_up_within_the_month_is_warned_of(ada, time_machine):
+    time_machine.move_to(datetime(2026, 3, 10, 12, tzinfo=UTC), tick=False)
+    account = simulated(monthly_budget="500")
+    offer = Offer.objects.get(account=account, key="h100-1-east")  # ¥17.50 an hour
+    text = ada.get(reverse("order", args=[offer.pk])).content.decode()
+    assert "used up in 28 h" in text
+    assert (
+        'class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="Budget: 0% used" data-tone="warning"'
+        in text
+    )
+    ProviderAccount.objects.update(monthly_budget=100_000)
+    assert "used up in" not in ada.get(reverse("order", args=[offer.pk])).content.decode()
+
+
+def test_a_sold_out_offer_cannot_be_clicked_and_says_why(ada):
+    offer = Offer.objects.get(account=simulated(), key="b200-8-east")
+    text = ada.get("/offers/").content.decode()
+    assert reverse("order", args=[offer.pk]) not in text
+    assert "Sold out: the provider has no such machine free." in text
+    assert reverse("order", args=[offer.pk]) not in ada.get("/offers/compare/", {"offer": [offer.pk]}).content.decode()
+    page = ada.get(reverse("order", args=[offer.pk])).content.decode()
+    assert re.search(r"<button[^>]* disabled[^>]*>Review the order", page)
+
+
 def test_a_sold_out_offer_says_what_stands_against_it(ada):
     offer = Offer.objects.get(account=simulated(), key="b200-8-east")
     assert "no such machine free" in ada.get(reverse("order", args=[offer.pk])).content.decode()
@@ -286,10 +310,16 @@ def test_what_stands_on_a_lease_is_its_money_in_words(ada):
     Offer.objects.filter(account=account, key="h100-8-east").update(
         gpu_count=1, billing="monthly", price_per_term="100", price_per_hour=None
     )
+    early = ada.get(reverse("lease", args=[lease.pk])).content.decode()
+    assert "Too early to tell: it was billed for 10.0 hours, and the comparison needs 24." in early
+    assert "would have cost" not in early
+    since = now() - timedelta(hours=48)
+    Lease.objects.update(requested_at=since)
+    BilledInterval.objects.update(started_at=since)
     text = ada.get(reverse("lease", args=[lease.pk])).content.decode()
     assert "Paid by the month it would have cost ¥" in text
     assert "Assumption: the hours billed in full in the last 30 days" in text
-    assert "A month is cheaper from 6 billed hours on; it was billed for 10." in text
+    assert "A month is cheaper from 6 billed hours on; it was billed for 48." in text
 
 
 CONTRACT = {

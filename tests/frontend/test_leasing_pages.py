@@ -27,7 +27,7 @@ QUERIES = {
     "provider": 9,
     "operation": 6,
     "lease": 20,
-    "order": 14,
+    "order": 16,
 }
 
 

@@ -105,12 +105,15 @@ def _form(request: PageRequest, plan: Plan, server: Server | None) -> OrderForm:
 
 
 def _plan_context(plan: Plan) -> dict[str, Any]:
+    account_row, refusals = account_found(plan.offer.account_id), words.refusals_of(plan)
     account = plan.offer.account
     return {
         "plan": plan,
         "offer": plan.offer,
-        "account_row": account_found(account.pk),
-        "refusals": words.refusals_of(plan),
+        "account_row": account_row,
+        "budget_tone": account_row.budget_tone or ("warning" if plan.budget_hours else ""),
+        "refusals": refusals,
+        "blocked": next((each.sentence for each in refusals if not each.is_overridable), ""),
         "stop_sentence": words.stop_sentence(plan.stop_effect),
         "lacks": words.lacks(account.kind),
         "usual_seconds": words.usual_time(account),
