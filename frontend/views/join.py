@@ -50,6 +50,7 @@ def join_context(request: PageRequest, *, form: JoinForm | None = None) -> dict[
         "providers": [*known, *(name for name in COMMON_PROVIDERS if name not in set(known))],
         "mirrors": sorted(settings.PACKAGE_MIRRORS.items()),
         "panel_address": url,
+        "is_encrypted": url.startswith("https://"),
         "is_local_address": url.partition("://")[2].startswith(LOCAL_ADDRESSES),
     }
 
@@ -61,13 +62,18 @@ def _open_tokens() -> list[JoinToken]:
 def _form(request: PageRequest, *, form: JoinForm | None = None) -> HttpResponse:
     context = join_context(request, form=form) | {"title": _("Add a server"), "nav": "fleet"}
     status = 400 if form is not None else 200
+    waiting = {"tokens": _open_tokens(), "consequences": _take_back_consequences()}
+    if request.GET.get("part") == "tokens":
+        return render(request, "join/tokens.html", waiting)
     if request.headers.get("HX-Request"):
         context["join_form"].fields["name"].widget.attrs["autofocus"] = True
         # htmx swaps successful answers only; a form with its errors is one
         return render(request, "join/form.html", context)
-    consequences = [_("The line that carries it will be refused."), _("Machines that have joined are not concerned.")]
-    context |= {"tokens": _open_tokens(), "consequences": consequences}
-    return render(request, "join/page.html", context, status=status)
+    return render(request, "join/page.html", context | waiting, status=status)
+
+
+def _take_back_consequences() -> list[str]:
+    return [_("The line that carries it will be refused."), _("Machines that have joined are not concerned.")]
 
 
 def _command(url: str, token: str, form: JoinLineForm) -> str:
@@ -152,7 +158,9 @@ def _line(request: PageRequest, made: NewJoinToken, form: JoinLineForm) -> HttpR
         "panel_address": url,
     }
     template = "join/progress.html" if request.headers.get("HX-Request") else "join/progress_page.html"
-    return render(request, template, context)
+    response = render(request, template, context)
+    response["HX-Trigger"] = "join-token-made"  # a list of tokens on the same page is fetched again
+    return response
 
 
 def _token(token_id: int) -> JoinToken:

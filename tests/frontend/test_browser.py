@@ -171,6 +171,25 @@ def test_the_search_opens_by_key_finds_and_opens(window):
     page.wait_for_url("**/events/")
 
 
+def test_enter_jumps_only_to_the_one_match_and_else_opens_the_list(window):
+    outside(machine, "rack-1")
+    outside(machine, "rack-2")
+    page = window()
+    page.keyboard.press("/")
+    page.keyboard.type("rack-")
+    expect(page.locator("#palette-results [role=option]")).to_have_count(2)
+    expect(page.locator("#palette-results [aria-selected=true]")).to_have_count(0)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search/?q=rack-")
+    page.keyboard.press("Control+k")
+    page.locator("#palette input").fill("rack-")
+    expect(page.locator("#palette-results [role=option]")).to_have_count(2)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#palette-results [aria-selected=true]")).to_contain_text("rack-1")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/servers/*/")
+
+
 def test_shortcuts_go_rest_while_typing_and_can_be_switched_off(window, people):
     page = window()
     page.locator("#id_current_password").click()

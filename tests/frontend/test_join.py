@@ -255,3 +255,30 @@ def test_adding_a_server_that_is_expected_leads_to_its_own_line(browser):
     assert f'hx-post="/servers/{operation.server_id}/join/"' in inside
     assert "<html" not in inside
     assert not JoinToken.objects.exists()
+
+
+def test_the_sentence_about_the_way_fits_the_address_in_the_line(browser, settings):
+    settings.IS_PUBLIC_URL_GIVEN, settings.PUBLIC_URL = True, "http://10.0.0.5:8000"
+    text = browser("operator").get("/join/").content.decode()
+    assert "HTTPS only" not in text
+    assert "talks out to http://10.0.0.5:8000 only, which is plain HTTP" in text
+    settings.PUBLIC_URL = "https://panel.example"
+    assert "The agent talks out over HTTPS only." in browser("operator").get("/join/").content.decode()
+
+
+def test_the_warning_of_an_address_of_this_machine_stays_beside_the_line(browser, settings):
+    settings.IS_PUBLIC_URL_GIVEN, settings.PUBLIC_URL = True, "http://127.0.0.1:8000"
+    made = browser("operator").post("/join/", FORM, headers={"HX-Request": "true"}).content.decode()
+    assert "join-command" in made
+    assert "which is this machine itself" in made
+
+
+def test_a_list_of_tokens_on_the_same_page_is_fetched_again_once_one_is_made(browser):
+    olga = browser("operator")
+    assert 'hx-trigger="join-token-made from:body"' in olga.get("/join/").content.decode()
+    made = olga.post("/join/", FORM, headers={"HX-Request": "true"})
+    assert made["HX-Trigger"] == "join-token-made"
+    part = olga.get("/join/?part=tokens", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert "gpu-node-09" in part
+    assert 'id="take-back-' in part

@@ -1,5 +1,8 @@
 // @ts-check
-/** The search over everything: the top bar's link opens it as a dialog; arrows choose, Enter opens. Results come from htmx. */
+/**
+ * The search over everything: the top bar's link opens it as a dialog; arrows choose, Enter opens what is chosen or
+ * the only match, else the page of all results. Results come from htmx.
+ */
 import { openSearch } from "../shortcuts.js";
 
 /** @param {HTMLElement} el the link in the top bar */
@@ -13,7 +16,9 @@ export function mount(el) {
     [el, "click", (event) => { event.preventDefault(); openSearch(); }],
     [dialog, "click", (event) => { if (event.target === dialog) dialog.close(); }],
     [input, "keydown", (event) => onKey(event, input, results)],
-    [results, "htmx:afterSwap", () => select(options(results)[0], input, results)],
+    // Until fresh results are there nothing is chosen: Enter then asks for the page of results.
+    [input, "input", () => select(undefined, input, results)],
+    [results, "htmx:afterSwap", () => select(options(results).length === 1 ? options(results)[0] : undefined, input, results)],
   ];
   for (const [target, name, listener] of listeners) target.addEventListener(name, listener);
   return () => listeners.forEach(([target, name, listener]) => target.removeEventListener(name, listener));
@@ -46,8 +51,8 @@ function onKey(event, input, results) {
   const present = all.findIndex((option) => option.getAttribute("aria-selected") === "true");
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     event.preventDefault();
-    const step = event.key === "ArrowDown" ? 1 : -1;
-    select(all[(present + step + all.length) % all.length], input, results);
+    const next = event.key === "ArrowDown" ? present + 1 : Math.max(present, 0) - 1;
+    select(all[(next + all.length) % all.length], input, results);
   } else if (event.key === "Enter" && all[present]) {
     event.preventDefault();
     all[present].click();
