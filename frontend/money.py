@@ -1,4 +1,4 @@
-"""Money as people read it: the currency's sign, thousands apart, three decimals for small prices. Pure."""
+"""Money as people read it: the currency's sign, thousands apart, more than cents only where a price has them. Pure."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,7 +8,10 @@ from panel.core.money import Money
 
 # Signs that mean one currency to the people who use this panel; every other currency is written as its code.
 SIGNS: Final = {"CNY": "¥", "USD": "$", "EUR": "€", "GBP": "£"}
-SMALL: Final = 10  # below it a price has three decimals: a tenth of a cent an hour adds up
+SMALL: Final = 10  # below it a price keeps what it has below a cent, to a millionth: that adds up over the hours
+CENT: Final = Decimal("0.01")
+FINEST: Final = Decimal("0.000001")
+USUAL: Final = Decimal("0.0001")
 
 
 def _signed(text: str, currency: str) -> str:
@@ -17,8 +20,18 @@ def _signed(text: str, currency: str) -> str:
 
 
 def price_text(amount: Decimal, currency: str) -> str:
-    """Return a price: "¥1.980", "$24.50"."""
-    return _signed(f"{amount:,.3f}" if abs(amount) < SMALL else f"{amount:,.2f}", currency)
+    """Return a price: "¥1.75", "$24.50", "$0.0125"."""
+    return _signed(_digits(amount), currency)
+
+
+def _digits(amount: Decimal) -> str:
+    """Return two decimals, and up to four of a small price that has them; six below a cent, where four may say nothing."""
+    if abs(amount) >= SMALL:
+        return f"{amount:,.2f}"
+    fine = amount.quantize(USUAL if abs(amount) >= CENT else FINEST)
+    if fine == fine.quantize(CENT):
+        return f"{fine:,.2f}"
+    return f"{fine.normalize():,f}"
 
 
 def sum_text(money: Money) -> str:
@@ -29,7 +42,7 @@ def sum_text(money: Money) -> str:
 
 
 def rates_text(rates: Mapping[str, Money]) -> str:
-    """Return prices of several currencies side by side, never added: "¥12.40 + $1.200"."""
+    """Return prices of several currencies side by side, never added: "¥12.40 + $1.20"."""
     return " + ".join(price_text(rates[code].amount, code) for code in sorted(rates))
 
 
