@@ -158,7 +158,7 @@ class OperationState(models.TextChoices):
     """How far a long call has come."""
 
     PENDING = "pending", _("Waiting")
-    RUNNING = "running", _("Running")
+    RUNNING = "running", _("In progress")
     SUCCEEDED = "succeeded", _("Succeeded")
     FAILED = "failed", _("Failed")
     CANCELLED = "cancelled", _("Cancelled")

@@ -119,5 +119,5 @@ REASON_WORDS: Final[dict[Reason, Words]] = {
         _("The contract's term is over."), _("Renew it at the provider, or retire the server.")
     ),
     Reason.USER: Words(_("A person asked for it."), _("Nothing to do.")),
-    Reason.ADOPTED: Words(_("It was found in the account and taken on."), _("Nothing to do.")),
+    Reason.ADOPTED: Words(_("It was found in the account and adopted."), _("Nothing to do.")),
 }

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from fleet.models import Gpu, ProviderAccount, Server
 from fleet.selectors.leasing import lease_list
+from frontend.leasing.accounts import kind_label
 from panel.accounts.capabilities import Capability, has_capability
 
 LIMIT: Final = 8
@@ -132,7 +133,7 @@ def _servers(text: str) -> list[Hit]:
             "server",
             "fleet",
             row.name,
-            " · ".join(filter(None, [row.provider, row.region])),
+            " · ".join(filter(None, [kind_label(row.provider), row.region])),
             reverse("server", args=[row.pk]),
         )
         for row in rows.only("id", "name", "provider", "region").order_by("name")[:LIMIT]
@@ -156,7 +157,7 @@ def _leases(text: str) -> list[Hit]:
 def _accounts(text: str) -> list[Hit]:
     rows = ProviderAccount.objects.filter(removed_at=None).filter(Q(name__icontains=text) | Q(kind__icontains=text))
     return [
-        Hit("account", "key", row.name, f"{_('Account')} · {row.kind}", reverse("provider", args=[row.pk]))
+        Hit("account", "key", row.name, f"{_('Account')} · {kind_label(row.kind)}", reverse("provider", args=[row.pk]))
         for row in rows.only("id", "name", "kind").order_by("name")[:LIMIT]
     ]
 

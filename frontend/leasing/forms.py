@@ -79,7 +79,7 @@ class AccountForm(_ProviderForm):
         label=_("Name"), max_length=100, help_text=_("As your team calls it."), widget=forms.TextInput(attrs=_PLAIN)
     )
     is_adopting = forms.BooleanField(
-        label=_("Take on machines that are found in the account"),
+        label=_("Adopt machines that are found in the account"),
         required=False,
         help_text=_("Otherwise they stand under Differences until somebody decides."),
     )
@@ -215,7 +215,7 @@ class TermsForm(forms.Form):
 
     landlord = forms.CharField(label=_("Paid to"), max_length=100, required=False)
     region = forms.CharField(label=_("Region"), max_length=64, required=False)
-    billing = forms.ChoiceField(label=_("Paid"), choices=Billing.choices, initial=Billing.MONTHLY)
+    billing = forms.ChoiceField(label=_("Billing"), choices=Billing.choices, initial=Billing.MONTHLY)
     renews_at = _moment(_("Paid until"), required=False)
     is_renewing = forms.BooleanField(label=_("Renews by itself"), required=False)
     reminder_days = forms.IntegerField(label=_("Remind so many days before"), min_value=0, max_value=365, initial=7)

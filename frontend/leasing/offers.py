@@ -39,7 +39,7 @@ COLUMNS: Final = (
     Column("memory", _("VRAM each"), "GiB", is_number=True, field="gpu_memory_bytes"),
     Column("gpu_price", _("GPU-hour"), is_number=True, field="price_per_gpu"),
     Column("price", _("Machine-hour"), is_number=True, field="price_per_hour"),
-    Column("billing", _("Paid"), field="billing"),
+    Column("billing", _("Billing"), field="billing"),
     Column("region", _("Region"), field="region"),
     Column("stock", _("Stock")),
     Column("account", _("Account"), field="account__name"),

@@ -20,6 +20,7 @@ from frontend.fleet_csv import CSV_HEADERS, csv_row
 from frontend.fleet_list import CHUNK_ROWS, COLUMNS, ListFilter, Row, filtered, first_chunks, read_filter, shown_columns
 from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import FleetRows
+from frontend.leasing.accounts import kind_label
 from frontend.server_notes import server_notes
 from frontend.sparklines import sparklines
 from monitoring.activity import Activity
@@ -73,7 +74,7 @@ def _choices(fleet: FleetRows, wanted: ListFilter) -> dict[str, Any]:
     )
     return {
         "states": [("attention", _("Needs attention")), *states],
-        "providers": sorted({row.server.provider for row in fleet.servers if row.server.provider}),
+        "providers": sorted({(key, kind_label(key)) for row in fleet.servers if (key := row.server.provider)}),
         "models": sorted({gpu.name for gpu in fleet.gpus if gpu.name}),
     }
 

@@ -24,7 +24,8 @@ DRF_STANDARDIZED_ERRORS = {
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Fleetdeck API",
     "DESCRIPTION": (
-        "Servers, GPUs and their series, people, tokens and the audit trail. Send `Authorization: Bearer <token>`; "
+        "Servers, GPUs and their series, rental (accounts, offers, orders, leases, their cost and differences), people, "
+        "tokens and the audit trail. Send `Authorization: Bearer <token>`; "
         "a token comes from the settings page or from `POST /api/v1/auth/token/`. Lists are `{next, previous, results}`; "
         "`?limit=` goes up to 500. Times are UTC with their offset, and units stand in the names."
     ),

@@ -1,5 +1,7 @@
 """The pages of what is rented as documents, in both languages; who may open and do what; how many queries each takes."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -27,7 +29,7 @@ QUERIES = {
     "provider": 9,
     "operation": 6,
     "lease": 20,
-    "order": 16,
+    "order": 17,
 }
 
 
@@ -144,3 +146,15 @@ def test_more_leases_cost_no_more_queries(ada, rented):
     with CaptureQueriesContext(connection) as queries:
         ada.get("/leases/")
     assert len(queries) == QUERIES["/leases/"]
+
+
+def test_keys_of_providers_are_never_shown_to_people(ada, rented):
+    for path in ("/fleet/", f"/servers/{rented['server'].pk}/", "/search/?q=trial", "/search/?q=trainer"):
+        text = re.sub(r"<[^>]+>", " ", ada.get(path).content.decode())
+        assert not re.search(r"\bsimulated\b(?! fleet)", text), path
+
+
+def test_an_operation_on_its_way_is_in_progress(ada, rented):
+    Operation.objects.filter(pk=rented["operation"].pk).update(state="running", ended_at=None)
+    text = ada.get(f"/operations/{rented['operation'].pk}/").content.decode()
+    assert '<span class="word">In progress</span>' in text

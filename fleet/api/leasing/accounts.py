@@ -75,7 +75,7 @@ class AccountUpdateSerializer(serializers.Serializer[Any]):
         help_text="By the names of the provider's credential fields. Never shown again.",
     )
     options = serializers.DictField(child=serializers.CharField(max_length=4096, allow_blank=True), required=False)
-    is_adopting = serializers.BooleanField(required=False, help_text="Take on machines that are found in the account.")
+    is_adopting = serializers.BooleanField(required=False, help_text="Adopt machines that are found in the account.")
     is_paused = serializers.BooleanField(required=False, help_text="Do not ask the provider.")
     monthly_budget = amount(min_value=0, required=False, allow_null=True)
     max_price_per_hour = amount(min_value=0, required=False, allow_null=True)

@@ -63,7 +63,7 @@ class DriftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     def _answer(self, pk: str) -> Response:
         return Response(self.get_serializer(self.get_queryset().get(pk=pk)).data, status=status.HTTP_202_ACCEPTED)
 
-    @extend_schema(summary="Take on a found machine", request=AdoptSerializer, responses={202: DriftSerializer})
+    @extend_schema(summary="Adopt a found machine", request=AdoptSerializer, responses={202: DriftSerializer})
     @action(detail=True, methods=["post"])
     def adopt(self, request: Request, pk: str) -> Response:
         """Make a lease of it."""

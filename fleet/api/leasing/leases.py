@@ -137,7 +137,7 @@ class LeaseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     def _answer(self, pk: int | str, code: int) -> Response:
         return Response(self.get_serializer(self.get_queryset().get(pk=pk)).data, status=code)
 
-    @extend_schema(summary="Write a contract down", request=TypeInSerializer, responses={201: LeaseSerializer})
+    @extend_schema(summary="Add a contract", request=TypeInSerializer, responses={201: LeaseSerializer})
     def create(self, request: Request) -> Response:
         """For a machine that no API tells of: a data centre's, or one's own."""
         body = body_of(request, TypeInSerializer)
@@ -242,7 +242,7 @@ class LeaseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         )
         return self._answer(pk, status.HTTP_200_OK)
 
-    @extend_schema(summary="Tie a lease to a server", request=AttachSerializer, responses={200: LeaseSerializer})
+    @extend_schema(summary="Attach a lease to a server", request=AttachSerializer, responses={200: LeaseSerializer})
     @action(detail=True, methods=["post"])
     def attach(self, request: Request, pk: str) -> Response:
         """Say which server it pays for; null unties it."""

@@ -173,7 +173,7 @@ def adopt(request: PageRequest, account_id: int) -> HttpResponse:
         else:
             done += 1
     if done:
-        said = ngettext("%(count)s machine is taken on.", "%(count)s machines are taken on.", done) % {"count": done}
+        said = ngettext("%(count)s machine is adopted.", "%(count)s machines are adopted.", done) % {"count": done}
         messages.success(request, said)
     return _back(account_id)
 

@@ -55,7 +55,7 @@ def _settle(request: PageRequest, work: Callable[[Actor], Any], done: str) -> Ht
 @page(Capability.LEASES_MANAGE)
 def adopt(request: PageRequest, drift_id: int) -> HttpResponse:
     """Take on a machine that the panel did not know."""
-    done = _("The machine is taken on; it stands among the leases.")
+    done = _("The machine is adopted; it stands among the leases.")
     return _settle(request, lambda actor: drift_adopt(drift_id=drift_id, actor=actor), done)
 
 

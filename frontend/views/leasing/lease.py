@@ -1,4 +1,4 @@
-"""One lease: what it is, what it costs, what may be done to it; and contracts that are written down by hand."""
+"""One lease: what it is, what it costs, what may be done to it; and contracts that are added by hand."""
 
 import uuid
 from datetime import datetime
@@ -129,9 +129,9 @@ def contract_new(request: PageRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid() and prices.is_valid():
         made = _write_down(request, form, prices)
         if made is not None:
-            messages.success(request, _("%(name)s is written down.") % {"name": made.name})
+            messages.success(request, _("%(name)s is added.") % {"name": made.name})
             return _back(made.pk)
-    context = {"title": _("Write a contract down"), "form": form, "prices": prices, **rental_tabs("leases")}
+    context = {"title": _("Add a contract"), "form": form, "prices": prices, **rental_tabs("leases")}
     return render(request, "leases/contract.html", context, status=400 if form.is_bound else 200)
 
 
