@@ -65,10 +65,17 @@ def raw(value: float | None) -> str:
 
 
 def _heat_step(row: GpuRow) -> str:
-    if row.activity != Activity.BUSY:
+    """Return what a cell is painted by; a busy card that tells no share (one cut into MIG slices) has no shade."""
+    percent = row.values.get("utilization_percent")
+    if row.activity != Activity.BUSY or percent is None:
         return str(row.activity)
-    percent = row.values.get("utilization_percent") or 0
     return str(min(HEAT_STEPS, int(percent // (100 / HEAT_STEPS)) + 1))
+
+
+@register.filter
+def heat_steps(rows: Iterable[GpuRow]) -> set[str]:
+    """Return what the cells of these cards are painted by, so that a key lists what is there."""
+    return {_heat_step(row) for row in rows}
 
 
 @register.filter

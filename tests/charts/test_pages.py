@@ -11,9 +11,12 @@ from django.urls import reverse
 from fleet.agent import wire
 from fleet.enums import ServerState
 from fleet.models import Gpu, Lease, Server
+from frontend.templatetags.fleet import heat_cells
+from monitoring.activity import Activity
 from monitoring.store.tables import GPU, HOST
 from panel.core.clock import now
 from tests.charts.fleet_data import WORK, gpu_of, history, latest, machine, working
+from tests.charts.rows import gpu
 from tests.fleet.factories import GIB, card_uuid, joined, xid
 from tests.frontend.html import Page
 
@@ -425,6 +428,23 @@ def test_a_server_and_a_card_take_a_fixed_number_of_queries(viewer, counter):
     assert many == one
     assert one[0] <= 20
     assert one[1] <= 20
+
+
+def test_the_key_of_the_strip_lists_what_is_there(viewer):
+    made = working()
+    latest(gpu_of(made, 1).pk, now(), **{**WORK, "utilization_percent": None})
+    page = viewer.get("/").content.decode()
+    key = page[page.index("heat-key") :]
+    key = key[: key.index("</div>")]
+    assert 'data-heat="cannot_tell"' in key
+    for absent in ("idle", "ghost", "missing", "no_data", "parked"):
+        assert f'data-heat="{absent}"' not in key
+
+
+def test_a_busy_card_that_tells_no_share_is_not_painted_as_one_that_does():
+    card = gpu(0, activity=Activity.BUSY, values={"utilization_percent": None})
+    assert 'data-heat="busy"' in heat_cells([card])
+    assert 'data-heat="5"' in heat_cells([gpu(1, activity=Activity.BUSY)])
 
 
 # --- machines that never reported -------------------------------------------------------------------------------------

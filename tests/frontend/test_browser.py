@@ -17,6 +17,7 @@ from panel.core.clock import now
 from tests.accounts.people import PASSWORD
 from tests.charts.fleet_data import HOST_FACTS
 from tests.fleet.factories import Machine, joined
+from tests.frontend.leasing import simulated
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: no page was opened in a browser"
@@ -409,3 +410,24 @@ def test_a_page_with_nothing_to_show_does_not_load_itself_again_under_an_open_di
     page.locator("#join-dialog #id_name").fill("rack-9")
     page.keyboard.press("Escape")
     expect(page.locator("tr[data-server]")).to_be_visible(timeout=30_000)
+
+
+def test_a_list_of_many_cards_has_one_scroll_bar(window):
+    for number in range(6):
+        outside(machine, f"rack-{number}", 8)
+    page = window("/fleet/?tab=gpus", width=1440)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert page.evaluate("document.documentElement.scrollHeight - document.documentElement.clientHeight") <= 0
+    assert page.evaluate("(el => el.scrollHeight > el.clientHeight)(document.querySelector('.list-wrap'))")
+
+
+def test_an_offer_can_be_ordered_without_scrolling_sideways(window):
+    outside(simulated)
+    page = window("/offers/", role="admin", width=1440)
+    edge = page.locator(".table-wrap").bounding_box()
+    button = page.locator("tbody .actions .btn").first.bounding_box()
+    assert button["x"] + button["width"] <= edge["x"] + edge["width"]
+    fields = [box["y"] + box["height"] for box in (e.bounding_box() for e in page.locator(".toolbar .field").all())]
+    filter_button = page.locator(".toolbar button").bounding_box()
+    assert abs(max(fields) - (filter_button["y"] + filter_button["height"])) < 4
+    assert max(fields) - min(fields) < 4

@@ -3,13 +3,14 @@
 import { activityOf } from "./activity.js";
 
 /**
- * "1" to "5" for a busy card, else what it does.
+ * "1" to "5" for a busy card, "busy" for one that tells no share (a card cut into MIG slices), else what it does.
  * @param {string} activity
  * @param {number | null | undefined} percent
  */
 export function heatOf(activity, percent) {
   if (activity !== "busy") return activity;
-  return String(Math.min(5, Math.floor((percent ?? 0) / 20) + 1));
+  if (percent === null || percent === undefined) return "busy";
+  return String(Math.min(5, Math.floor(percent / 20) + 1));
 }
 
 /**

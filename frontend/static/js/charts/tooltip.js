@@ -35,8 +35,10 @@ export class Tooltip {
     const time = document.createElement("div");
     time.className = "chart-tip-time";
     time.textContent = formatMoment(at, this.zone);
+    const other = formatMoment(at, "UTC");
+    if (other.slice(0, 19) === time.textContent.slice(0, 19)) return time; // the viewer's zone is UTC: once is enough
     const utc = document.createElement("span");
-    utc.textContent = formatMoment(at, "UTC").slice(11);
+    utc.textContent = other.slice(11);
     time.append(" ", utc);
     return time;
   }
