@@ -406,7 +406,7 @@ def test_the_overview_names_what_still_costs_money(ada):
     text = ada.get("/").content.decode()
     assert "stuck: termination unconfirmed, still billing ¥17.50 per hour." in text
     assert "forgotten-box in trial: Not known to the panel. It costs ¥136.00 per hour." in text
-    assert "¥35.00 <small class="nowrap">per hour</small>" in text
+    assert '¥35.00 <small class="nowrap">per hour</small>' in text
     assert reverse("lease", args=[rented["stuck"].pk]) in text
 
 
@@ -414,8 +414,8 @@ def test_a_servers_page_says_who_is_paid_and_offers_to_order_it_again(ada, brows
     rented = everything()
     path = reverse("server", args=[rented["server"].pk])
     text = ada.get(path).content.decode()
-    assert "Lease" in text
-    assert "<b>¥17.50</b> <span class="nowrap">per hour</span>" in text
+    assert 'id="server-lease"' in text
+    assert '<b>¥17.50</b> <span class="nowrap">per hour</span>' in text
     assert 'data-dialog="act-stop"' in text
     assert 'data-dialog="act-stop"' not in browser("viewer").get(path).content.decode()
     Lease.objects.filter(pk=rented["lease"].pk).update(ended_at=rented["lease"].requested_at, state="terminated")
