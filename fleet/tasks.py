@@ -8,7 +8,7 @@ from fleet.providers.errors import ProviderError
 from fleet.services.driving import lease_step, leases_due
 from fleet.services.faults import sightings_clear
 from fleet.services.jobs import jobs_expire
-from fleet.services.offers import offers_due, offers_fetch
+from fleet.services.offers import offers_due, offers_refresh
 from fleet.services.renewals import renewals_remind
 from fleet.services.silence import servers_watch
 from fleet.services.sync import account_sync, accounts_due
@@ -61,7 +61,7 @@ def lease_step_task(lease_id: int) -> None:
 def offers_fetch_task(account_id: int) -> None:
     """Fetch one account's offers; a failure is kept with the account by the next sync."""
     with contextlib.suppress(ProviderError):
-        offers_fetch(account_id=account_id)
+        offers_refresh(account_id=account_id)
 
 
 @shared_task(name="fleet.tasks.renewals_remind", soft_time_limit=60, time_limit=120)

@@ -51,7 +51,7 @@ class Answer:
         """Return the body. Raises NotUnderstood when it is no JSON."""
         try:
             return json.loads(self.text, parse_float=Decimal)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise NotUnderstood(f"The provider answered {self.status} with something that is no JSON.") from error
 
     def json_or_none(self) -> Any:

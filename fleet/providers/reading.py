@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from panel.core.money import Money, MoneyError
+
+_BIGGEST: Final = Decimal(2**63 - 1)  # a whole number of many digits takes minutes to write out, and no column holds it
+_YEARS: Final = range(1990, 2200)  # outside of them a time is a way to say that there is none
 
 
 def text(body: Any, key: str) -> str:
@@ -22,7 +25,8 @@ def whole(value: Any) -> int | None:
         number = Decimal(str(value).strip())
     except ArithmeticError:
         return None
-    return int(number) if number.is_finite() and number == number.to_integral_value() else None
+    is_whole = number.is_finite() and abs(number) <= _BIGGEST and number == number.to_integral_value()
+    return int(number) if is_whole else None
 
 
 def number(value: Any) -> Decimal | None:
@@ -47,7 +51,15 @@ def money(value: Any, currency: str, *, divisor: int = 1) -> Money | None:
 
 
 def time(value: Any) -> datetime | None:
-    """Return a time from ISO 8601 text (no offset means UTC) or from seconds since 1970; None when it is neither."""
+    """Return a time from ISO 8601 text (no offset means UTC) or from seconds since 1970; None when it is neither.
+
+    Also None for a time of no use: vendors write 0001-01-01 and 9999-12-31 for none at all.
+    """
+    found = _time(value)
+    return found if found is not None and found.year in _YEARS else None
+
+
+def _time(value: Any) -> datetime | None:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(float(value), tz=UTC) if value > 0 else None

@@ -24,7 +24,7 @@ CURRENCIES_SHOWN: Final = 3
 
 def account_locked(account_id: int) -> ProviderAccount:
     """Return the account's row, locked. Raises NotFound, also for one that was removed."""
-    account = ProviderAccount.objects.select_for_update().filter(pk=account_id, removed_at=None).first()
+    account = ProviderAccount.objects.select_for_update(no_key=True).filter(pk=account_id, removed_at=None).first()
     if account is None:
         raise NotFound(_("There is no such provider account."))
     return account
@@ -186,6 +186,8 @@ def _store_update(
         if "is_paused" in changes:
             account.health = AccountHealth.PAUSED if account.is_paused else AccountHealth.NEW
             account.next_sync_at = now()
+        if check is not None or "is_paused" in changes:
+            account.claim = account.claimed_until = None  # what is under way was asked as it was before
         account.save()
         shown = {name: value for name, value in changes.items() if name != "credentials"}
         if "credentials" in changes:
@@ -219,6 +221,7 @@ def account_remove(*, account_id: int, actor: Actor, reason: str = "") -> None:
                 code="leases_open",
             )
         account.removed_at, account.credentials, account.credential_hint = now(), "", ""
-        account.save(update_fields=["removed_at", "credentials", "credential_hint"])
+        account.claim = account.claimed_until = None  # a sync that is under way is not applied any more
+        account.save(update_fields=["removed_at", "credentials", "credential_hint", "claim", "claimed_until"])
         account.offers.all().delete()
         audit(actor=actor, action="account.remove", target=account, reason=reason)

@@ -2,10 +2,18 @@
 
 import ipaddress
 import math
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
+
+from fleet.providers.base import Machine
+from fleet.providers.errors import NotUnderstood
+from panel.core.money import Money
 
 _BIGINT: Final = 2**63 - 1
 _CONTROLS: Final = dict.fromkeys([*range(32), 127])
+_ID_LENGTH: Final = 200
+HIGHEST_PRICE: Final = Decimal(1_000_000)  # for an hour of a machine; an answer beyond it is broken in any currency
 
 
 def clean_text(value: str, limit: int) -> str:
@@ -36,3 +44,22 @@ def clean_json(value: Any) -> Any:
         return [clean_json(item) for item in value]
     is_storable = value is None or (isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _BIGINT)
     return value if is_storable else None
+
+
+def clean_price(price: Money | None) -> Money | None:
+    """Return what an hour costs as a provider tells it, None for what cannot be: then it is not known, and not negative."""
+    return price if price is not None and 0 <= price.amount <= HIGHEST_PRICE else None
+
+
+def clean_machine(machine: Machine) -> Machine:
+    """Return a machine as it can be kept. Raises NotUnderstood when it has no id by which it could be known again."""
+    if not machine.external_id or machine.external_id != clean_text(machine.external_id, _ID_LENGTH):
+        raise NotUnderstood("The provider tells of a machine without an id that can be kept.")
+    return replace(
+        machine,
+        name=clean_text(machine.name, 200),
+        raw_status=clean_text(machine.raw_status, 100),
+        region=clean_text(machine.region, 64),
+        price_per_hour=clean_price(machine.price_per_hour),
+        price_stopped_per_hour=clean_price(machine.price_stopped_per_hour),
+    )

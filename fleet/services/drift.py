@@ -139,7 +139,7 @@ def lease_adopt(
 
     It is billed since it was made, as far as the provider tells when that was, and in full: what it did before is not told.
     """
-    is_ending, made_at = wanted == Wanted.ENDED, machine.created_at or at
+    is_ending, made_at = wanted == Wanted.ENDED, min(machine.created_at or at, at)
     life = Life(state=LeaseState.REQUESTED, wanted=wanted, ending_since=at if is_ending else None)
     state, reason = state_after_status(life, machine.status, at)
     facts = observed_facts(machine)

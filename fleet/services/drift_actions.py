@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from fleet.enums import DriftKind, DriftResolution, Wanted
 from fleet.models import Drift, Lease
 from fleet.providers.base import Machine
-from fleet.services.accounts import account_provider
-from fleet.services.cleaning import clean_text
+from fleet.services.accounts import account_locked, account_provider
+from fleet.services.cleaning import clean_machine, clean_text
 from fleet.services.contracts import lease_attach
 from fleet.services.drift import drift_settle, lease_adopt
 from fleet.services.leases import lease_locked, price_set
@@ -52,7 +52,7 @@ def _machine_of(drift: Drift) -> Machine:
     machine = account_provider(drift.account).machine(drift.external_id)
     if machine is None:
         raise Conflict(_("The machine is gone at the provider; the difference settles itself."), code="gone")
-    return machine
+    return clean_machine(machine)
 
 
 def drift_adopt(*, drift_id: int, actor: Actor, server_id: int | None = None) -> Lease:
@@ -70,6 +70,7 @@ def _take_on(drift_id: int, actor: Actor, how: _TakingOn, server_id: int | None 
         drift = _open_drift(drift_id, DriftKind.UNKNOWN_AT_PROVIDER)
     machine = _machine_of(drift)
     with transaction.atomic():
+        account_locked(drift.account_id)  # it may have been removed meanwhile, and then nobody could end the machine
         drift = _open_drift(drift_id, DriftKind.UNKNOWN_AT_PROVIDER)
         at = now()
         lease = lease_adopt(drift.account, machine, at=at, wanted=how.wanted, by=actor.name)

@@ -18,6 +18,7 @@ from fleet.providers.base import CanOrder, Provider
 from fleet.providers.errors import NotThere, ProviderError, Throttled, Unavailable
 from fleet.reasons import Reason
 from fleet.services.accounts import account_provider
+from fleet.services.cleaning import clean_machine
 from fleet.services.leases import bill, lease_gone, lease_locked, lease_observe, lease_transition, life_of
 from fleet.services.operations import operations_follow
 from fleet.services.ordering import unseal
@@ -134,6 +135,8 @@ def _created(lease_id: int, external_id: str) -> None:
             return
         row.external_id, row.create_settled_at, row.sealed_order = external_id, at, ""
         row.save(update_fields=["external_id", "create_settled_at", "sealed_order"])
+        if row.ended_at is not None:
+            return  # given up meanwhile: the sync sees that it is there and has it ended
         lease_transition(row, LeaseState.PROVISIONING, Reason.NONE, at=at, by="provider")
         bill(row, at, is_confirmed=True)
         tell_lease(row)
@@ -185,7 +188,7 @@ def _is_found(lease: Lease, provider: Provider) -> bool:
     """Search the account for the machine whose create was not answered; give up only after it must have appeared."""
     asked_at = now()
     try:
-        candidates = provider.named(lease.name)
+        candidates = [clean_machine(machine) for machine in provider.named(lease.name)]
     except ProviderError as error:
         _note(lease.pk, error)
         return True  # the search itself has no outcome, so nothing is sent either
@@ -193,11 +196,10 @@ def _is_found(lease: Lease, provider: Provider) -> bool:
         row, at = lease_locked(lease.pk), now()
         if row.external_id:
             return True
-        if candidates:
-            lease_link(row, candidates, at=at)
+        if (machine := lease_link(row, candidates, at=at)) is not None:
             row.sealed_order = ""
             row.save(update_fields=["sealed_order"])
-            lease_observe(row, candidates[0], at=at)
+            lease_observe(row, machine, at=at)
             return True
         row.lookups += 1
         row.save(update_fields=["lookups"])

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from fleet.enums import LeaseState, PriceComponent, PriceUnit, Wanted
@@ -109,7 +110,7 @@ def bill(lease: Lease, at: datetime, *, is_confirmed: bool) -> None:
     if running is not None and running.mode == mode:
         return
     if running is not None:
-        running.ended_at = max(at, running.started_at)
+        running.ended_at = at = max(at, running.started_at)
         running.is_confirmed = is_confirmed
         running.save(update_fields=["ended_at", "is_confirmed"])
     if mode is not None:
@@ -126,12 +127,15 @@ def price_set(
     unit: PriceUnit = PriceUnit.HOUR,
     runs_while_stopped: bool = False,
 ) -> LeasePrice:
-    """Put a price in force from `at` on; the one before ends there. History is never re-priced."""
+    """Put a price in force from `at` on: what was in force then ends there, and what was to follow never counts.
+
+    What was before `at` is never re-priced.
+    """
     price = price.rounded()
-    before = LeasePrice.objects.select_for_update().filter(lease=lease, component=component, effective_to=None).first()
-    if before is not None:
-        same = (before.amount, before.currency, before.unit, before.runs_while_stopped)
-        if same == (price.amount, price.currency, unit, runs_while_stopped):
+    later = LeasePrice.objects.select_for_update().filter(Q(effective_to=None) | Q(effective_to__gt=at))
+    for before in later.filter(lease=lease, component=component):
+        same = (before.amount, before.currency, before.unit, before.runs_while_stopped, before.effective_to)
+        if before.effective_from <= at and same == (price.amount, price.currency, unit, runs_while_stopped, None):
             return before
         before.effective_to = max(at, before.effective_from)
         before.save(update_fields=["effective_to"])
@@ -202,9 +206,12 @@ def lease_observe(lease: Lease, machine: Machine, *, at: datetime) -> bool:
         lease.started_at = at
     if lease.renews_at is None or machine.renews_at is not None:
         lease.renews_at = machine.renews_at
-    was_ended, lease.ended_at = lease.ended_at is not None, None
+    thought_over_at, lease.ended_at = lease.ended_at, None
+    was_ended = thought_over_at is not None
     if was_ended and lease.wanted != Wanted.ENDED and lease.state in {LeaseState.TERMINATED, LeaseState.FAILED}:
         lease.wanted, lease.termination_requested_at = Wanted.ENDED, at
+    if was_ended and lease.wanted == Wanted.ENDED:
+        lease.next_step_at = at  # its end is asked for again
     state, reason = state_after_status(life_of(lease), machine.status, at)
     keeps_words = state == lease.state and reason == Reason.NONE and lease.state_reason in _WAITING_REASONS
     is_changed = before != (
@@ -218,7 +225,7 @@ def lease_observe(lease: Lease, machine: Machine, *, at: datetime) -> bool:
     if not keeps_words:
         is_changed |= lease_transition(lease, state, reason, at=at, by="provider")
     lease.save(update_fields=_OBSERVED_FIELDS)
-    bill(lease, at, is_confirmed=True)
+    bill(lease, thought_over_at or at, is_confirmed=True)  # a machine that is there again was billed all the while
     if is_changed:
         tell_lease(lease)
     return is_changed
@@ -237,6 +244,7 @@ _OBSERVED_FIELDS: Final = (
     "ended_at",
     "wanted",
     "termination_requested_at",
+    "next_step_at",
 )
 
 

@@ -16,6 +16,7 @@ from fleet.models import Lease, Offer, Operation, ProviderAccount, Server
 from fleet.providers.base import Billing, CanOrder, MachineOrder, missing_fields
 from fleet.providers.registry import provider_type
 from fleet.reasons import REASON_WORDS, Reason
+from fleet.services.accounts import account_locked
 from fleet.services.cleaning import clean_text
 from fleet.services.joining import join_token_create
 from fleet.services.leases import price_set
@@ -56,7 +57,7 @@ def order_place(
     url: the panel's address for the machine's agent. Raises InvalidInput, NotFound, or Conflict with what stands against it.
     """
     asked = {name: str(value) for name, value in (options or {}).items()}
-    request = {
+    request: dict[str, Any] = {
         "account": account_id,
         "offer": offer_id,
         "name": server_name,
@@ -64,13 +65,17 @@ def order_place(
         "max_price_per_hour": str(max_price_per_hour) if max_price_per_hour is not None else None,
         "server": server_id,
     }
+    if reason := clean_text(override_reason, 500):
+        request["override_reason"] = reason
     known = operation_known(actor=actor, key=key, kind=OperationKind.ORDER, request=request)
     if known is not None:
         return Placed(operation=known, is_new=False)
     plan = order_plan(account_id=account_id, offer_id=offer_id, max_price_per_hour=max_price_per_hour)
-    _refuse(plan, override_reason)
+    _refuse(plan, reason)
     chosen = _clean_options(plan.offer.account, asked)
     with transaction.atomic():
+        if account_locked(account_id).is_paused:  # locked, so that it is not removed before the lease is there
+            raise Conflict(_("This account is paused. Switch it on first."), code="paused")
         maximum = Money(max_price_per_hour, plan.offer.currency) if max_price_per_hour is not None else None
         server = _server_for(server_id, server_name, plan.offer)
         lease = _lease_for(plan, chosen, server)
@@ -84,7 +89,7 @@ def order_place(
 def _refuse(plan: Plan, override_reason: str) -> None:
     """Raise Conflict for the first reason against an order; a used-up budget may be overridden with a reason."""
     for reason in plan.refusals:
-        if reason == Reason.BUDGET_CAP and override_reason.strip():
+        if reason == Reason.BUDGET_CAP and override_reason:
             continue
         words = REASON_WORDS[reason]
         raise Conflict(f"{words.sentence} {words.next_step}", code=str(reason))

@@ -10,14 +10,14 @@ import structlog
 from django.db import transaction
 from django.db.models import F, Q
 
-from fleet.enums import AccountHealth, DriftKind, DriftResolution, LeaseState, PriceComponent, Wanted
+from fleet.enums import AccountHealth, DriftKind, DriftResolution, LeaseOrigin, LeaseState, PriceComponent, Wanted
 from fleet.leasing.lifecycle import MISSES_UNTIL_LOST, ask_again_after
 from fleet.models import Drift, Lease, LeasePrice, ProviderAccount
 from fleet.providers.base import Machine, MachineStatus, Provider
-from fleet.providers.errors import AccessRefused, ProviderError
+from fleet.providers.errors import AccessRefused, NotUnderstood, ProviderError
 from fleet.reasons import Reason
 from fleet.services.accounts import account_provider
-from fleet.services.cleaning import clean_text
+from fleet.services.cleaning import clean_machine, clean_text
 from fleet.services.drift import drift_note, drift_settle, lease_adopt, machine_check
 from fleet.services.leases import lease_gone, lease_observe, observed_facts
 from panel.core import claims
@@ -51,14 +51,18 @@ def account_sync(*, account_id: int) -> bool:
             _sync_not_needed(account, token)
             return True
         asked_at = now()
-        machines = provider.machines()
+        machines = [clean_machine(machine) for machine in provider.machines()]
+        _apply(account, token, provider, machines, asked_at)
     except ProviderError as error:
         _sync_failed(account, token, error)
         return False
+    except Exception as error:
+        # Also the task's time limit: without a pause it would take a worker again and again, and look well all the while.
+        _sync_failed(account, token, NotUnderstood(f"The answer could not be used ({type(error).__name__})."))
+        raise
     except BaseException:
         claims.release(ProviderAccount, account_id, token)
         raise
-    _apply(account, token, provider, machines, asked_at)
     return True
 
 
@@ -125,7 +129,8 @@ def _apply(
     """Apply a complete listing that was asked for at `asked_at`."""
     present = [machine for machine in machines if machine.status != MachineStatus.GONE]
     with transaction.atomic():
-        if not ProviderAccount.objects.filter(pk=account.pk, claim=token).exists():
+        ours = ProviderAccount.objects.select_for_update(no_key=True).filter(pk=account.pk, claim=token)
+        if ours.first() is None:
             return
         at = now()
         found = _Found.of(present)
@@ -138,7 +143,7 @@ def _apply(
             if lease.pk not in quiet:
                 _apply_to_lease(lease, found, provider, asked_at, at)
         ids = {lease.external_id for lease in known}
-        unknown = [machine for machine in present if machine.external_id not in ids]
+        unknown = [machine for external_id, machine in found.by_id.items() if external_id not in ids]
         for machine in unknown:
             _apply_unknown(account, machine, at)
         _settle_vanished(account, {machine.external_id for machine in unknown}, at)
@@ -189,6 +194,8 @@ def _apply_to_lease(lease: Lease, found: _Found, provider: Provider, asked_at: d
         lease_link(lease, found.by_name.get(lease.name, ()), at=at)
         if not lease.external_id:
             return  # the order is on its way, or the machine never came to be; fleet.services.orders settles which
+    elif lease.ended_at is not None and lease.ended_at > asked_at:
+        return  # the listing is older than the end
     machine = found.by_id.get(lease.external_id)
     if machine is not None:
         lease_observe(lease, machine, at=at)
@@ -197,16 +204,21 @@ def _apply_to_lease(lease: Lease, found: _Found, provider: Provider, asked_at: d
     lease_miss(lease, provider, asked_at=asked_at, at=at)
 
 
-def lease_link(lease: Lease, candidates: Sequence[Machine], *, at: datetime) -> None:
-    """Give a lease that was ordered the id of the machine that carries its name, in the caller's transaction.
+def lease_link(lease: Lease, candidates: Sequence[Machine], *, at: datetime) -> Machine | None:
+    """Give a lease that was ordered the id of the machine that carries its name, in the caller's transaction; return it.
 
-    Of several (the provider made it twice) the first is taken; the others stay unknown and are shown as drift.
+    Of several (the provider made it twice) the first is taken; the others stay unknown and are shown as drift. One that is
+    another lease's was only given the name.
     """
-    if not candidates:
-        return
-    lease.external_id, lease.create_settled_at = candidates[0].external_id, at
+    named = Lease.objects.filter(account=lease.account, external_id__in=[each.external_id for each in candidates])
+    known = set(named.values_list("external_id", flat=True)) if candidates else set()
+    machine = next((each for each in candidates if each.external_id not in known), None)
+    if machine is None or lease.origin != LeaseOrigin.ORDERED:
+        return None
+    lease.external_id, lease.create_settled_at = machine.external_id, at
     lease.next_step_at = at
     lease.save(update_fields=["external_id", "create_settled_at", "next_step_at"])
+    return machine
 
 
 def lease_miss(lease: Lease, provider: Provider, *, asked_at: datetime, at: datetime) -> None:
