@@ -121,6 +121,8 @@ def _read(scope: Scope, headers: dict[str, str]) -> Asked:
     try:
         wait_seconds = float(query.get("wait", ["0"])[0])
         have = int(query["have"][0]) if "have" in query else None
+        if math.isnan(wait_seconds):
+            raise ValueError
     except ValueError:
         raise InvalidInput("`wait` is a number of seconds, `have` a version.") from None
     authorization = headers.get("authorization", "")

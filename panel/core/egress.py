@@ -30,6 +30,11 @@ METADATA: Final = frozenset(
 )
 
 
+# An IPv4 address within an IPv6 one, by the bits that lie to its right: 6to4, and NAT64's own prefix, behind which the
+# network translates (RFC 3056, RFC 6052).
+_WITHIN: Final = ((ipaddress.IPv6Network("2002::/16"), 80), (ipaddress.IPv6Network("64:ff9b::/96"), 0))
+
+
 class AddressRefused(httpcore.ConnectError):
     """The host's address is one that the panel does not connect to."""
 
@@ -45,9 +50,17 @@ def _networks(texts: tuple[str, ...]) -> tuple[ipaddress.IPv4Network | ipaddress
 
 def is_allowed(address: Address) -> bool:
     """Say whether the panel may connect to this address."""
-    mapped = getattr(address, "ipv4_mapped", None)
-    if mapped is not None:
-        return is_allowed(mapped)
+    if isinstance(address, ipaddress.IPv6Address):
+        within = address.ipv4_mapped or next(
+            (
+                ipaddress.IPv4Address(int(address) >> right & 0xFFFFFFFF)
+                for network, right in _WITHIN
+                if address in network
+            ),
+            None,
+        )
+        if within is not None:
+            return is_allowed(within)
     if address in METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
         return False
     if any(address in network for network in _networks(tuple(settings.EGRESS_ALLOW))):

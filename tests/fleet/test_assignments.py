@@ -84,7 +84,7 @@ async def test_who_does_not_wait_or_has_another_version_is_answered_at_once(pane
     assert panel.waiting == 0
 
 
-@pytest.mark.parametrize("query", ["wait=soon", "wait=25&have=new"])
+@pytest.mark.parametrize("query", ["wait=soon", "wait=nan", "wait=25&have=new"])
 async def test_what_cannot_be_read_is_refused(panel, machine, query):
     assert (await panel.get(machine[1], query)).status_code == 400
 
