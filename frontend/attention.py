@@ -16,6 +16,7 @@ from fleet.lifecycle import DRIVER_REASON
 from fleet.xids import fault_meaning
 from frontend import formatting
 from frontend.fleet_rows import LOST_STATES, FleetRows, GpuRow, LastFault, ServerRow
+from frontend.formatting import listed, said_of
 from monitoring.activity import Activity
 from panel.core.enums import Severity
 
@@ -113,7 +114,7 @@ def _of_cards(row: ServerRow, items: Iterable[_CardItem]) -> Iterator[Attention]
 def _one_card(item: _CardItem) -> Attention:
     gpu, words = item.gpu, item.words
     detail = f" ({item.detail})" if item.detail else ""
-    sentence = f"{gpu.server_name} {gpu.label}: {words.sentence}{detail}"
+    sentence = said_of(f"{gpu.server_name} {gpu.label}", f"{words.sentence}{detail}")
     href = reverse("gpu", args=[gpu.id])
     return Attention(
         f"{item.key}.{gpu.id}", words.severity, sentence, str(words.next_step), _("Open GPU"), href, item.since
@@ -122,21 +123,21 @@ def _one_card(item: _CardItem) -> Attention:
 
 def _several_cards(row: ServerRow, group: Sequence[_CardItem]) -> Attention:
     words = group[0].words
-    names = ", ".join(item.gpu.label for item in group)
-    sentence = f"{row.server.name} {names}: {words.sentence}"
+    names = listed(item.gpu.label for item in group)
+    sentence = said_of(f"{row.server.name} {names}", str(words.sentence))
     since = min((item.since for item in group if item.since is not None), default=None)
     return _server_item(row, group[0].key, Advice(sentence, words.next_step, words.severity), since)
 
 
 def _silent(row: ServerRow) -> Attention:
     advice = server_advice(ServerState.NOT_REPORTING)
-    words = Advice(f"{row.server.name}: {advice.sentence}", advice.next_step, advice.severity)
+    words = Advice(said_of(row.server.name, str(advice.sentence)), advice.next_step, advice.severity)
     return _server_item(row, "silent", words, row.last_seen_at or row.server.state_changed_at)
 
 
 def _driver(row: ServerRow) -> Attention:
     advice = driver_advice(row.server.driver_state)
-    words = Advice(f"{row.server.name}: {advice.sentence}", advice.next_step, advice.severity)
+    words = Advice(said_of(row.server.name, str(advice.sentence)), advice.next_step, advice.severity)
     return _server_item(row, "driver", words, row.server.driver_since)
 
 
@@ -145,7 +146,7 @@ def _gone(row: ServerRow) -> Attention:
         "server": row.server.name,
         "present": len(row.gpus) - len(row.gone),
         "known": len(row.gpus),
-        "names": ", ".join(f"{gpu.label} {gpu.short_uuid}" for gpu in row.gone),
+        "names": listed(f"{gpu.label} {gpu.short_uuid}" for gpu in row.gone),
     }
     advice = gpu_advice(row.gone[0].state, row.gone[0].state_reason)
     since = min(gpu.state_changed_at for gpu in row.gone)

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from frontend.chart_config import Subject, chart_config
 from frontend.chart_specs import Chart
+from frontend.formatting import said_of
 from frontend.ranges import TimeRange
 from frontend.words import event_sentence
 from panel.accounts.selectors.audit import event_list
@@ -146,7 +147,7 @@ def marker_of(event: Event) -> dict[str, Any]:
         "id": str(event.pk),
         "at": event.at.timestamp(),
         "severity": str(event.severity),
-        "label": f"{event.subject_name}: {event_sentence(event.kind, event.data)}",
+        "label": said_of(event.subject_name, event_sentence(event.kind, event.data)),
         "href": f"{reverse('events')}?subject={subject}",
     }
 

@@ -1,6 +1,6 @@
 """Numbers and times as people read them. Pure; the same rules are in static/js/format.js for live values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -137,3 +137,13 @@ def absolute(at: datetime, *, zone: bool = True, seconds: bool = True) -> str:
     local = timezone.localtime(at)
     text = local.strftime("%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M")
     return f"{text} {offset_label(local)}" if zone else text
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return things side by side, with the mark that the language puts between them: "#1, #4"."""
+    return _(", ").join(items)
+
+
+def said_of(name: str, text: str) -> str:
+    """Return a sentence about something, with the mark that the language puts after its name: "rack-1: it is silent"."""
+    return _("%(name)s: %(text)s") % {"name": name, "text": text}

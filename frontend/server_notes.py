@@ -9,6 +9,7 @@ from django.utils.translation import ngettext
 
 from fleet.enums import ServerState
 from frontend.fleet_rows import FleetRows, ServerRow
+from frontend.formatting import listed
 
 NAMED: Final = 2
 
@@ -54,11 +55,11 @@ def _degraded(rows: Sequence[ServerRow]) -> list[ServerNote]:
 
 def _note(tone: str, rows: Sequence[ServerRow], say: Callable[[int], str]) -> list[ServerNote]:
     names = [row.server.name for row in rows]
-    return [ServerNote(tone, say(len(names)) % {"names": _few(names)}, ", ".join(names))] if names else []
+    return [ServerNote(tone, say(len(names)) % {"names": _few(names)}, listed(names))] if names else []
 
 
 def _few(names: Sequence[str]) -> str:
-    shown, more = ", ".join(names[:NAMED]), len(names) - NAMED
+    shown, more = listed(names[:NAMED]), len(names) - NAMED
     return _("%(names)s and %(count)s more") % {"names": shown, "count": more} if more > 0 else shown
 
 

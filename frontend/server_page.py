@@ -17,7 +17,7 @@ from frontend import formatting
 from frontend.chart_config import Subject
 from frontend.fleet_reading import fleet_rows
 from frontend.fleet_rows import GpuRow, ServerRow, gpu_label
-from frontend.formatting import KINDS
+from frontend.formatting import KINDS, listed
 from monitoring.clock_reasons import reasons_in_words
 from panel.core.errors import NotFound
 
@@ -196,7 +196,7 @@ def _driver_banner(server: Server) -> Banner:
 
 def gone_banner(row: ServerRow) -> Banner:
     """Return "7 of 8 GPUs" with the names of those that are gone and since when."""
-    names = ", ".join(f"{gpu.label} ({gpu.short_uuid})" for gpu in row.gone)
+    names = listed(f"{gpu.label} ({gpu.short_uuid})" for gpu in row.gone)
     sentence = _("%(present)s of %(known)s GPUs. Missing: %(names)s.") % {
         "present": len(row.gpus) - len(row.gone),
         "known": len(row.gpus),

@@ -16,6 +16,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.reasons import REASON_WORDS, Reason, Words
 from fleet.selectors.costs import accounts_spent
 from fleet.selectors.leasing import account_list
+from frontend.formatting import listed
 from panel.core.clock import now
 from panel.core.errors import NotFound
 from panel.core.money import Money
@@ -138,7 +139,7 @@ def kind_label(kind: str) -> str:
 
 def _can(provider: type[Provider]) -> str:
     found = abilities(provider)
-    return ", ".join(str(ABILITY_WORDS[name]) for name in _ORDER if name in found)
+    return listed(str(ABILITY_WORDS[name]) for name in _ORDER if name in found)
 
 
 def kinds() -> list[Kind]:

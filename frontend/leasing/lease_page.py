@@ -18,6 +18,7 @@ from fleet.providers.base import Billing, CanOrder, CanReboot, CanStop, HasSnaps
 from fleet.providers.registry import PROVIDERS
 from fleet.selectors.leasing import lease_break_even, lease_list
 from fleet.services.accounts import account_provider
+from frontend.formatting import listed
 from frontend.leasing.leases import rows_of
 from frontend.leasing.order import stop_sentence
 from frontend.money import rates_text, sum_text
@@ -204,7 +205,7 @@ def _hours(found: BreakEven) -> list[str]:
 
 
 def _assumption(found: BreakEven) -> str:
-    costs = ", ".join(f"{Billing(each.billing).label} {sum_text(each.cost)}" for each in found.choices)
+    costs = listed(f"{Billing(each.billing).label} {sum_text(each.cost)}" for each in found.choices)
     return _(
         "Assumption: the hours billed in full in the last 30 days, at today's prices of the same GPUs in this account: %(costs)s."
     ) % {"costs": costs}

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db.models import F, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from fleet.models import Offer
 from fleet.providers.base import Billing
@@ -35,7 +36,7 @@ class Column:
 
 COLUMNS: Final = (
     Column("model", _("GPU"), field="gpu_model"),
-    Column("count", _("GPUs"), is_number=True, field="gpu_count"),
+    Column("count", pgettext_lazy("how many", "GPUs"), is_number=True, field="gpu_count"),
     Column("memory", _("VRAM each"), "GiB", is_number=True, field="gpu_memory_bytes"),
     Column("gpu_price", _("GPU-hour"), is_number=True, field="price_per_gpu"),
     Column("price", _("Machine-hour"), is_number=True, field="price_per_hour"),

@@ -17,6 +17,7 @@ from fleet.reasons import REASON_WORDS, Reason
 from fleet.selectors.leasing import offer_list, usual_seconds
 from fleet.services.accounts import account_provider
 from fleet.services.planning import Plan
+from frontend.formatting import listed
 from frontend.leasing.accounts import ABILITY_WORDS
 from frontend.money import price_text
 from panel.core.errors import NotFound
@@ -62,7 +63,7 @@ def stop_sentence(effect: StopEffect) -> str:
     names = [kept[each] for each in effect.keeps_billing if each in kept]
     if not names:
         return _("Stopped, it costs nothing.")
-    return _("Stopped, only %(kept)s goes on costing.") % {"kept": ", ".join(names)}
+    return _("Stopped, only %(kept)s goes on costing.") % {"kept": listed(names)}
 
 
 def lacks(kind: str) -> list[str]:

@@ -18,6 +18,7 @@ from fleet.providers.registry import PROVIDERS, provider_type
 from fleet.services.accounts import account_create, account_remove, account_sync_soon, account_update
 from fleet.services.drift_actions import drift_adopt
 from frontend.access import PageRequest, page
+from frontend.formatting import said_of
 from frontend.forms import refuse
 from frontend.leasing.accounts import account_found, account_rows, kind_label, kinds
 from frontend.leasing.drifts import DriftRow
@@ -169,7 +170,7 @@ def adopt(request: PageRequest, account_id: int) -> HttpResponse:
         try:
             drift_adopt(drift_id=row.drift.pk, actor=actor)
         except FleetdeckError as error:
-            messages.error(request, f"{row.name}: {error.message}")
+            messages.error(request, said_of(row.name, error.message))
         else:
             done += 1
     if done:

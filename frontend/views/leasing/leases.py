@@ -16,6 +16,7 @@ from fleet.selectors.leasing import lease_list
 from fleet.services.power import lease_act
 from frontend.access import PageRequest, page
 from frontend.csv_export import csv_response
+from frontend.formatting import said_of
 from frontend.leasing import leases as reading
 from frontend.leasing.lease_page import acts_possible, stop_effect
 from frontend.leasing.leases import LeaseRow
@@ -133,7 +134,7 @@ def _act(request: PageRequest, rows: Sequence[LeaseRow], kind: OperationKind) ->
         try:
             lease_act(lease_id=row.lease.pk, kind=kind, actor=actor, key=f"{key}-{row.lease.pk}" if key else "")
         except FleetdeckError as error:
-            messages.error(request, f"{row.lease.title}: {error.message}")
+            messages.error(request, said_of(row.lease.title, error.message))
         else:
             done += 1
     if done:

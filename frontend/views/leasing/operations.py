@@ -10,6 +10,7 @@ from fleet.enums import OperationKind, OperationState
 from fleet.models import Operation
 from fleet.selectors.leasing import operation_list
 from frontend.access import PageRequest, page
+from frontend.formatting import said_of
 from frontend.join_line import expected
 from frontend.leasing import operations as reading
 from frontend.leasing.offers import number_of
@@ -70,5 +71,5 @@ def operation(request: PageRequest, operation_id: int) -> HttpResponse:
     name = (
         found.server.name if found.server else found.request.get("name") or (found.lease.title if found.lease else "")
     )
-    context |= {"title": f"{found.get_kind_display()}: {name}", **rental_tabs("operations")}
+    context |= {"title": said_of(found.get_kind_display(), name), **rental_tabs("operations")}
     return render(request, "operations/one.html", context)
