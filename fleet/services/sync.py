@@ -52,6 +52,7 @@ def account_sync(*, account_id: int) -> bool:
             return True
         asked_at = now()
         machines = [clean_machine(machine) for machine in provider.machines()]
+        machines += _left_out(account, provider, machines)
         _apply(account, token, provider, machines, asked_at)
     except ProviderError as error:
         _sync_failed(account, token, error)
@@ -64,6 +65,15 @@ def account_sync(*, account_id: int) -> bool:
         claims.release(ProviderAccount, account_id, token)
         raise
     return True
+
+
+def _left_out(account: ProviderAccount, provider: Provider, machines: Sequence[Machine]) -> list[Machine]:
+    """Ask by its id for each machine that would now count as lost; return those that a listing just does not show."""
+    missed = Lease.objects.filter(account=account, ended_at=None, misses__gte=MISSES_UNTIL_LOST - 1)
+    ids = set(missed.exclude(external_id="").values_list("external_id", flat=True))
+    ids -= {machine.external_id for machine in machines}
+    found = (provider.machine(external_id) for external_id in sorted(ids))
+    return [clean_machine(machine) for machine in found if machine is not None]
 
 
 def _sync_not_needed(account: ProviderAccount, token: UUID) -> None:

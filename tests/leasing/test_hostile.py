@@ -309,3 +309,20 @@ def test_offers_that_no_column_holds_cost_only_themselves(rounds, account, monke
     offers_fetch_task(account.pk)
     prices = dict(Offer.objects.values_list("key", "price_per_hour"))
     assert prices == {"good": 2, "negative": None, "dear": None, "a" * 200: None, "nul": None}
+
+
+def test_a_machine_that_a_listing_leaves_out_is_asked_for_by_its_id_before_it_counts_as_lost(
+    rounds, account, vendor, monkeypatch
+):
+    """As where a region is taken off an account's list while machines run there."""
+    lease = running(rounds, account, vendor)
+    listing(monkeypatch)
+    for _ in range(5):
+        rounds.pass_time(61)
+        account_sync(account_id=account.pk)
+    assert fresh(lease).ended_at is None
+    vendor.machines.clear()
+    for _ in range(3):
+        rounds.pass_time(61)
+        account_sync(account_id=account.pk)
+    assert fresh(lease).state == LeaseState.LOST
