@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Case, F, QuerySet, When
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
@@ -98,8 +99,7 @@ def filtered(wanted: LeaseFilter, now: datetime) -> QuerySet[Lease]:
         search=wanted.search,
     )
     field = _SORTS[wanted.sort.removeprefix("-")]
-    is_down = wanted.sort.startswith("-")
-    return leases.order_by(field.desc(nulls_last=True) if is_down else field.asc(nulls_last=True), "pk")
+    return leases.order_by(OrderBy(field, descending=wanted.sort.startswith("-"), nulls_last=True), "pk")
 
 
 def rows_of(leases: Sequence[Lease], now: datetime) -> list[LeaseRow]:
