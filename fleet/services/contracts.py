@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from fleet.enums import LeaseOrigin, LeaseState, PriceComponent, PriceUnit, Wanted
+from fleet.leasing.costs import hourly
 from fleet.models import Lease, ProviderAccount, Server
 from fleet.providers.base import Billing, MachineStatus
 from fleet.reasons import Reason
-from fleet.services.cleaning import clean_text
+from fleet.services.cleaning import HIGHEST_PRICE, clean_text
 from fleet.services.leases import bill, lease_locked, lease_transition, price_set
 from fleet.services.telling_leases import tell_lease
 from panel.accounts.audit import Actor, audit
@@ -20,6 +22,8 @@ from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
 from panel.core.money import Money
 
+YEARS: Final = range(2000, 2200)
+HIGHEST_FEE: Final = Decimal(10) ** 9
 TYPED_FIELDS: Final = ("landlord", "notes", "renews_at", "is_renewing", "reminder_days", "region", "billing")
 
 
@@ -54,6 +58,8 @@ def lease_type_in(
     if not name:
         raise InvalidInput(_("Give the contract a name."), field="name")
     at = now()
+    _check_days(started_at=started_at, renews_at=terms.get("renews_at"))
+    _check_prices(prices, at)
     if started_at > at:
         raise InvalidInput(
             _("A contract that has not begun costs nothing yet; write it down on its day."), field="started_at"
@@ -83,6 +89,23 @@ def lease_type_in(
     return lease
 
 
+def _check_days(**days: datetime | None) -> None:
+    """Raise InvalidInput for a day that can only be a slip: other zones and sums could not even show it."""
+    for name, day in days.items():
+        if day is not None and day.year not in YEARS:
+            raise InvalidInput(_("This day lies too far away."), field=name)
+
+
+def _check_prices(prices: Sequence[PricePart], at: datetime) -> None:
+    """Raise InvalidInput for an amount that can only be a slip: sums over years could not hold it."""
+    for part in prices:
+        is_fee_high = part.unit == PriceUnit.ONCE and part.price.amount > HIGHEST_FEE
+        if is_fee_high or hourly(part.price.amount, part.unit, at) > HIGHEST_PRICE:
+            raise InvalidInput(
+                _("That is more than any machine costs. Look at the amount and its unit."), field="prices"
+            )
+
+
 def _set_prices(lease: Lease, prices: Sequence[PricePart], at: datetime) -> None:
     for part in prices:
         price_set(
@@ -106,6 +129,8 @@ def lease_terms_update(
 ) -> Lease:
     """Change the terms of a contract; new prices count from `effective_from` (now when left out). Raises NotFound, Conflict."""
     changes = {key: value for key, value in terms.items() if key in TYPED_FIELDS}
+    _check_days(effective_from=effective_from, renews_at=changes.get("renews_at"))
+    _check_prices(prices, now())
     with transaction.atomic():
         lease = lease_locked(lease_id)
         if lease.ended_at is not None:
@@ -114,7 +139,7 @@ def lease_terms_update(
         for key, value in changes.items():
             setattr(lease, key, value)
         lease.save(update_fields=list(changes) or None)
-        _set_prices(lease, prices, effective_from or now())
+        _set_prices(lease, prices, max(effective_from or now(), lease.requested_at))
         after = {**changes, "prices": [f"{part.component}: {part.price} {part.unit}" for part in prices]}
         audit(actor=actor, action="lease.update", target=lease, before=before, after=after)
         tell_lease(lease)

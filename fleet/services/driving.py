@@ -111,6 +111,8 @@ def _create(lease: Lease, provider: CanOrder) -> None:
         row = lease_locked(lease.pk)
         if row.external_id or row.ended_at is not None or row.wanted == Wanted.ENDED:
             return
+        if row.create_sent_at != lease.create_sent_at:
+            return  # this process slept past its claim, and another one has sent it
         row.create_sent_at = now()
         row.save(update_fields=["create_sent_at"])
     try:

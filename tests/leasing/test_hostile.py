@@ -1,7 +1,7 @@
 """Providers, clocks and colleagues at their worst: no machine slips away, no sync stands still, no hour is counted twice."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -12,14 +12,14 @@ from fleet.providers.base import Billing, Machine, MachineStatus, OfferFound
 from fleet.providers.runpod.adapter import RunPod
 from fleet.selectors.costs import lease_costs
 from fleet.services import driving, ordering
-from fleet.services.accounts import account_remove, account_update
+from fleet.services.accounts import account_provider, account_remove, account_update
 from fleet.services.contracts import PricePart, lease_terms_update, lease_type_in
 from fleet.services.leases import bill
 from fleet.services.power import lease_act
 from fleet.services.sync import account_sync
 from fleet.tasks import offers_fetch_task
 from panel.core.clock import now
-from panel.core.errors import Conflict, NotFound
+from panel.core.errors import Conflict, InvalidInput, NotFound
 from panel.core.money import Money
 from tests.leasing.conftest import ACTOR, START, fresh, only_lease
 
@@ -326,3 +326,50 @@ def test_a_machine_that_a_listing_leaves_out_is_asked_for_by_its_id_before_it_co
         rounds.pass_time(61)
         account_sync(account_id=account.pk)
     assert fresh(lease).state == LeaseState.LOST
+
+
+def test_a_worker_that_slept_past_its_claim_sends_no_second_create(rounds, account, vendor):
+    rounds.order(account)
+    asleep = only_lease()
+    vendor.lost_replies = 1
+    rounds.step()
+    driving._create(asleep, account_provider(account))
+    assert vendor.creates == 1
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit"),
+    [(10**11, PriceUnit.HOUR), (10**11, PriceUnit.MONTH), (10**11, PriceUnit.ONCE)],
+    ids=["hour", "month", "once"],
+)
+def test_an_amount_that_no_machine_costs_is_refused_before_it_breaks_every_sum(rounds, amount, unit):
+    price = PricePart(component=PriceComponent.COMPUTE, price=Money(Decimal(amount), "CNY"), unit=unit)
+    with pytest.raises(InvalidInput):
+        contract(prices=[price])
+    lease = contract()
+    with pytest.raises(InvalidInput):
+        lease_terms_update(lease_id=lease.pk, actor=ACTOR, prices=[price])
+    assert Lease.objects.count() == 1
+
+
+@pytest.mark.parametrize("year", [1, 9999], ids=["the first", "the last"])
+def test_a_day_that_no_contract_has_is_refused_before_it_breaks_every_page(rounds, year):
+    day = datetime(year, 12, 31, 23, 59, tzinfo=UTC)
+    lease = contract()
+    for terms in ({"renews_at": day}, {"prices": [part(2)], "effective_from": day}):
+        with pytest.raises(InvalidInput):
+            lease_terms_update(lease_id=lease.pk, actor=ACTOR, **terms)
+    with pytest.raises(InvalidInput):
+        contract(renews_at=day)
+    with pytest.raises(InvalidInput):
+        lease_type_in(name="rack", billing=Billing.HOURLY, started_at=day, actor=ACTOR, prices=[])
+    assert Lease.objects.count() == 1
+
+
+def test_a_fee_dated_before_its_contract_is_paid_once_all_the_same(rounds):
+    lease = contract(prices=[])
+    fee = PricePart(component=PriceComponent.SETUP, price=Money(Decimal(500), "CNY"), unit=PriceUnit.ONCE)
+    lease_terms_update(lease_id=lease.pk, actor=ACTOR, prices=[fee], effective_from=START - timedelta(days=1))
+    rounds.pass_time(3600)
+    found = lease_costs(lease_ids=[lease.pk], start=START - timedelta(days=30), end=now())[lease.pk]
+    assert found.totals["CNY"].amount == 500
