@@ -78,7 +78,7 @@ def test_an_event_is_listed_and_published_when_its_transaction_commits(
     viewer_client, monkeypatch, django_capture_on_commit_callbacks
 ):
     published = []
-    monkeypatch.setattr("panel.core.events.publish", lambda topic, data: published.append((topic, data)))
+    monkeypatch.setattr("panel.core.live.publish", lambda topic, data: published.append((topic, data)))
     with django_capture_on_commit_callbacks(execute=True):
         event = event_write(
             kind="gpu.xid", severity=Severity.CRITICAL, subject_kind="gpu", subject_id=4, subject_name="H100 0",

@@ -102,8 +102,12 @@ def test_every_batch_acknowledged_or_spooled_is_stored_once_when_the_agent_is_ki
         newest = max(at for _uuid, at in samples_of([*tap.acknowledged, *kept]))
         killed.append((line, time.time() * 1000 - newest))
     tap.is_away = tap.is_deaf = False
-    last = start()
-    wait_until(lambda: not spooled(state) and last.is_running(), seconds=90, what="An empty spool")
+    before, last = runs_of(tap, state), start()
+    wait_until(
+        lambda: not spooled(state) and any(report.boot_id not in before for report in tap.acknowledged),
+        seconds=90,
+        what="An empty spool and a report of the last run",
+    )
     assert last.stop() == 0
     assert spooled(state) == []
 

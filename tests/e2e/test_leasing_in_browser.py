@@ -1,5 +1,6 @@
 """A person adds an account in a real browser, orders a machine, watches it come, stops it, ends it, and it is gone."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -31,7 +32,14 @@ def panel():
 
 @pytest.fixture
 def page(panel):
-    """A window on the panel, logged in as the admin; faults of its scripts fail the test."""
+    """A window on the panel that the tests share."""
+    with window(panel) as page:
+        yield page
+
+
+@contextlib.contextmanager
+def window(panel):
+    """Open a window, logged in as the admin; faults of its scripts fail the test."""
     faults = []
     with sync_api.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -116,15 +124,16 @@ def stop_and_end(page):
     return name
 
 
-def test_a_machine_is_ordered_stopped_and_ended_from_the_pages(page, panel):
-    add_an_account(page)
-    order(page)
-    assert len(panel.client().get("/api/v1/leases/").json()["results"]) == 1  # a double click orders once
-    name = stop_and_end(page)
-    page.goto("/leases/")
-    expect(page.locator("main")).to_contain_text("Nothing is rented")
-    page.goto("/leases/?show=ended")
-    expect(page.locator("tbody")).to_contain_text(name)
+def test_a_machine_is_ordered_stopped_and_ended_from_the_pages():
+    with RunningPanel("--no-agent") as panel, window(panel) as page:  # an empty one, whatever the others do to theirs
+        add_an_account(page)
+        order(page)
+        assert len(panel.client().get("/api/v1/leases/").json()["results"]) == 1  # a double click orders once
+        name = stop_and_end(page)
+        page.goto("/leases/")
+        expect(page.locator("main")).to_contain_text("Nothing is rented")
+        page.goto("/leases/?show=ended")
+        expect(page.locator("tbody")).to_contain_text(name)
 
 
 def seed(api):

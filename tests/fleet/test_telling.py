@@ -26,7 +26,7 @@ def told(monkeypatch):
         heard[topic].append(json.loads(json.dumps(data)))  # as JSON, or it could not be sent
 
     monkeypatch.setattr("fleet.services.telling.publish", keep)
-    monkeypatch.setattr("panel.core.events.publish", keep)
+    monkeypatch.setattr("panel.core.live.publish", keep)
     return heard
 
 
