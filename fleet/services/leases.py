@@ -206,12 +206,9 @@ def lease_observe(lease: Lease, machine: Machine, *, at: datetime) -> bool:
         lease.started_at = at
     if lease.renews_at is None or machine.renews_at is not None:
         lease.renews_at = machine.renews_at
-    thought_over_at, lease.ended_at = lease.ended_at, None
-    was_ended = thought_over_at is not None
-    if was_ended and lease.wanted != Wanted.ENDED and lease.state in {LeaseState.TERMINATED, LeaseState.FAILED}:
-        lease.wanted, lease.termination_requested_at = Wanted.ENDED, at
-    if was_ended and lease.wanted == Wanted.ENDED:
-        lease.next_step_at = at  # its end is asked for again
+    thought_over_at = lease.ended_at
+    if thought_over_at is not None:
+        _reopen(lease, at)
     state, reason = state_after_status(life_of(lease), machine.status, at)
     keeps_words = state == lease.state and reason == Reason.NONE and lease.state_reason in _WAITING_REASONS
     is_changed = before != (
@@ -231,6 +228,17 @@ def lease_observe(lease: Lease, machine: Machine, *, at: datetime) -> bool:
     return is_changed
 
 
+def _reopen(lease: Lease, at: datetime) -> None:
+    """Count a lease as open whose machine is there again; an end that was wanted, or an order given up, is carried on."""
+    lease.ended_at = None
+    if lease.state in {LeaseState.TERMINATED, LeaseState.FAILED} and lease.wanted != Wanted.ENDED:
+        lease.wanted, lease.termination_requested_at = Wanted.ENDED, at
+    if lease.wanted == Wanted.ENDED:
+        lease.next_step_at = at
+    if lease.server_id and Lease.objects.filter(server=lease.server_id, ended_at=None).exclude(pk=lease.pk).exists():
+        lease.server = None  # another machine is that server by now
+
+
 _WAITING_REASONS: Final = {Reason.BOOT_TIMEOUT, Reason.JOIN_TIMEOUT}
 _OBSERVED_FIELDS: Final = (
     "status",
@@ -245,6 +253,7 @@ _OBSERVED_FIELDS: Final = (
     "wanted",
     "termination_requested_at",
     "next_step_at",
+    "server",
 )
 
 

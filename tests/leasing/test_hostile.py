@@ -373,3 +373,21 @@ def test_a_fee_dated_before_its_contract_is_paid_once_all_the_same(rounds):
     rounds.pass_time(3600)
     found = lease_costs(lease_ids=[lease.pk], start=START - timedelta(days=30), end=now())[lease.pk]
     assert found.totals["CNY"].amount == 500
+
+
+def test_a_lost_machine_that_is_back_after_another_took_its_servers_place_is_seen_without_a_server(
+    rounds, account, vendor
+):
+    lease = running(rounds, account, vendor)
+    there = vendor.machines.pop(lease.external_id)
+    rounds.run(minutes=4)
+    assert fresh(lease).state == LeaseState.LOST
+    rounds.order(account, server_id=lease.server_id)
+    rounds.step()
+    vendor.machines[there.id] = there
+    rounds.pass_time(61)
+    rounds.sync()
+    lease, second = Lease.objects.order_by("pk")
+    assert (lease.ended_at, lease.server_id) == (None, None)
+    assert second.server_id is not None
+    assert fresh(account).health == AccountHealth.OK
