@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Case, F, QuerySet, When
-from django.db.models.expressions import OrderBy
+from django.db.models.expressions import Expression, OrderBy
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
@@ -22,8 +22,10 @@ from panel.core.money import Money, sums
 RENEWALS: Final = {"7": _("within 7 days"), "30": _("within 30 days")}
 SHOWN: Final = ("open", "ended", "all")
 # As Lease.title says.
-_TITLE: Final = Case(When(origin=LeaseOrigin.TYPED, then=F("name")), default=Coalesce(F("server__name"), F("name")))
-_SORTS: Final = {
+_TITLE: Final[Expression] = Case(
+    When(origin=LeaseOrigin.TYPED, then=F("name")), default=Coalesce(F("server__name"), F("name"))
+)
+_SORTS: Final[Mapping[str, Expression | F]] = {
     "name": _TITLE,
     "state": F("state"),
     "renews": F("renews_at"),
