@@ -11,7 +11,8 @@ from fleet.providers.errors import NotUnderstood
 from panel.core.money import Money
 
 _BIGINT: Final = 2**63 - 1
-_CONTROLS: Final = dict.fromkeys([*range(32), 127])
+# Control characters, and halves of surrogate pairs, which JSON can write and UTF-8 cannot.
+_CONTROLS: Final = dict.fromkeys([*range(32), 127, *range(0xD800, 0xE000)])
 _ID_LENGTH: Final = 200
 HIGHEST_PRICE: Final = Decimal(1_000_000)  # for an hour of a machine; an answer beyond it is broken in any currency
 

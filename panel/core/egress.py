@@ -7,6 +7,7 @@ network. What was checked is what is connected to, so that a name that resolves 
 import ipaddress
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
@@ -17,6 +18,7 @@ from django.conf import settings
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 20.0
+WHOLE_SECONDS: Final = 60.0  # for a whole body: one that drips would hold a worker for as long as it likes
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 MAX_CONNECTIONS: Final = 64
 SHORTEST_SECRET: Final = 8
@@ -143,11 +145,14 @@ def client(*, transport: httpx.BaseTransport | None = None, **options: Any) -> h
 
 
 def read_whole(response: httpx.Response, *, limit: int = MAX_ANSWER_BYTES) -> httpx.Response:
-    """Return the same answer with its body read and decoded, up to `limit` bytes. Raises AnswerTooLarge."""
+    """Return the same answer with its body read and decoded, up to `limit` bytes. Raises AnswerTooLarge, or httpx.ReadTimeout."""
+    until = time.monotonic() + WHOLE_SECONDS
     try:
         body = bytearray()
         for chunk in response.iter_bytes():
             body += chunk
+            if time.monotonic() > until:
+                raise httpx.ReadTimeout(f"the answer took more than {WHOLE_SECONDS:.0f} s")
             if len(body) > limit:
                 raise AnswerTooLarge(f"the answer is longer than {limit} bytes")
     finally:

@@ -2,8 +2,10 @@
 
 import ipaddress
 
+import httpx
 import pytest
 
+from panel.core import egress
 from panel.core.egress import is_allowed
 
 
@@ -28,3 +30,17 @@ def test_what_leads_inside_is_refused(address):
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700:4700::1111", "64:ff9b::1.1.1.1", "2002:101:101::1"])
 def test_what_lies_outside_is_allowed(address):
     assert is_allowed(ipaddress.ip_address(address))
+
+
+def test_an_answer_that_drips_is_given_up(monkeypatch):
+    drops = []
+
+    def dripping():
+        for _ in range(1000):
+            drops.append(1)
+            yield b"."
+
+    monkeypatch.setattr(egress.time, "monotonic", lambda: 5.0 * len(drops))
+    with pytest.raises(httpx.ReadTimeout):
+        egress.read_whole(httpx.Response(200, content=dripping()))
+    assert len(drops) < 20

@@ -95,7 +95,7 @@ def test_a_known_machine_that_takes_an_orders_name_stays_what_it_is(rounds, acco
     assert fresh(account).last_sync_at == now()
 
 
-@pytest.mark.parametrize("name", ["x" * 400, "a\0b"], ids=["long", "nul"])
+@pytest.mark.parametrize("name", ["x" * 400, "a\0b", "a\ud800b"], ids=["long", "nul", "surrogate"])
 def test_no_name_of_a_machine_stops_the_sync(rounds, monkeypatch, name):
     account = rounds.account(is_adopting=True)
     listing(monkeypatch, machine(name=name, region="eu\0" * 40), machine(external_id="pod2"))
