@@ -30,14 +30,14 @@ def whole(value: Any) -> int | None:
 
 
 def number(value: Any) -> Decimal | None:
-    """Return a finite number, also from text; None otherwise."""
+    """Return a number that a column holds, also from text; None otherwise."""
     if isinstance(value, bool) or value is None:
         return None
     try:
         found = Decimal(str(value).strip())
     except ArithmeticError:
         return None
-    return found if found.is_finite() else None
+    return found if found.is_finite() and abs(found) <= _BIGGEST else None
 
 
 def money(value: Any, currency: str, *, divisor: int = 1) -> Money | None:

@@ -14,6 +14,7 @@ _BIGINT: Final = 2**63 - 1
 # Control characters, and halves of surrogate pairs, which JSON can write and UTF-8 cannot.
 _CONTROLS: Final = dict.fromkeys([*range(32), 127, *range(0xD800, 0xE000)])
 _ID_LENGTH: Final = 200
+HIGHEST_TERM: Final = Decimal(10) ** 10
 HIGHEST_PRICE: Final = Decimal(1_000_000)  # for an hour of a machine; an answer beyond it is broken in any currency
 
 
@@ -47,9 +48,9 @@ def clean_json(value: Any) -> Any:
     return value if is_storable else None
 
 
-def clean_price(price: Money | None) -> Money | None:
+def clean_price(price: Money | None, *, highest: Decimal = HIGHEST_PRICE) -> Money | None:
     """Return what an hour costs as a provider tells it, None for what cannot be: then it is not known, and not negative."""
-    return price if price is not None and 0 <= price.amount <= HIGHEST_PRICE else None
+    return price if price is not None and 0 <= price.amount <= highest else None
 
 
 def clean_machine(machine: Machine) -> Machine:

@@ -12,7 +12,7 @@ from fleet.models import Offer, ProviderAccount
 from fleet.providers.base import HasOffers, OfferFound
 from fleet.providers.errors import ProviderError
 from fleet.services.accounts import account_provider
-from fleet.services.cleaning import clean_integer, clean_json, clean_price, clean_text
+from fleet.services.cleaning import HIGHEST_TERM, clean_integer, clean_json, clean_price, clean_text
 from panel.core.clock import now
 from panel.core.money import Money
 
@@ -47,9 +47,11 @@ def offers_refresh(*, account_id: int) -> None:
 
 
 def _row(account: ProviderAccount, found: OfferFound, at: datetime) -> Offer:
-    prices = [
-        clean_price(price) for price in (found.price_per_hour, found.price_per_term, found.price_stopped_per_hour)
-    ]
+    prices = (
+        clean_price(found.price_per_hour),
+        clean_price(found.price_per_term, highest=HIGHEST_TERM),
+        clean_price(found.price_stopped_per_hour),
+    )
     hour, term, stopped = (price.rounded().amount if price is not None else None for price in prices)
     currencies = [price.currency for price in prices if isinstance(price, Money)]
     return Offer(

@@ -293,6 +293,20 @@ def test_a_price_takes_the_place_of_those_that_would_count_later(rounds, hour):
     assert found.unknown_hours == 0
 
 
+def test_the_price_of_a_year_is_no_price_of_an_hour(rounds, account, monkeypatch):
+    year = OfferFound(
+        key="year",
+        gpu_model="H100",
+        raw_gpu="H100",
+        gpu_count=8,
+        billing=Billing.YEARLY,
+        price_per_term=Money(Decimal(3_000_000), "CNY"),
+    )
+    monkeypatch.setattr(RunPod, "offers", lambda _self: [year])
+    offers_fetch_task(account.pk)
+    assert Offer.objects.get().price_per_term == 3_000_000
+
+
 def test_offers_that_no_column_holds_cost_only_themselves(rounds, account, monkeypatch):
     plain = {"gpu_model": "H100", "raw_gpu": "H100", "gpu_count": 1}
     found = [

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.providers.errors import NotUnderstood
 from fleet.providers.http import Answer
-from fleet.providers.reading import time, whole
+from fleet.providers.reading import number, time, whole
 
 
 def test_times_of_no_use_are_none_at_all():
@@ -20,6 +20,7 @@ def test_times_of_no_use_are_none_at_all():
 @pytest.mark.parametrize("value", ["1e999999", Decimal("-1e999999"), "9" * 4000], ids=["text", "decimal", "digits"])
 def test_a_number_of_a_million_digits_is_not_written_out(value):
     assert whole(value) is None
+    assert number(value) is None
 
 
 def test_json_that_is_nested_without_end_is_not_understood():
