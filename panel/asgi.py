@@ -27,7 +27,23 @@ Send = Callable[[Any], Awaitable[None]]
 REPORT_PATH: Final = "/api/agent/v1/report/"
 ASSIGNMENTS_PATH: Final = "/api/agent/v1/assignments/"
 
+# Four times what any request needs (an agent measures its way here with 4 MiB).
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
+
 _sockets = AllowedHostsOriginValidator(CookieMiddleware(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])))
+
+
+def _bounded(receive: Receive) -> Receive:
+    """Return what hears no more of a body than may be: Django writes it to a file before anybody asks who sent it."""
+    taken = 0
+
+    async def limited() -> dict[str, Any]:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        return message if taken <= MAX_BODY_BYTES else {"type": "http.disconnect"}
+
+    return limited
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,4 +61,4 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif kind == "http" and scope["path"] == ASSIGNMENTS_PATH:
         await _assignments(scope, receive, send)
     elif kind == "http":
-        await _django(scope, receive, send)
+        await _django(scope, _bounded(receive), send)
