@@ -199,8 +199,6 @@ def _is_found(lease: Lease, provider: Provider) -> bool:
         if row.external_id:
             return True
         if (machine := lease_link(row, candidates, at=at)) is not None:
-            row.sealed_order = ""
-            row.save(update_fields=["sealed_order"])
             lease_observe(row, machine, at=at)
             return True
         row.lookups += 1

@@ -85,8 +85,11 @@ def _refusals(
     max_price_per_hour: Decimal | None,
 ) -> list[Reason]:
     refusals = []
-    limits = [limit for limit in (max_price_per_hour, offer.account.max_price_per_hour) if limit is not None]
-    if price is not None and limits and price.amount > min(limits):
+    account = offer.account
+    limits = [limit for limit in (max_price_per_hour, account.max_price_per_hour) if limit is not None]
+    # The account's guard is in its own currency: of a price in another one it cannot be said that it is kept.
+    is_foreign = account.max_price_per_hour is not None and offer.currency != account.currency
+    if price is not None and limits and (is_foreign or price.amount > min(limits)):
         refusals.append(Reason.PRICE_ABOVE_MAX)
     if budget is not None and (used := spent.get(budget.currency)) is not None and used.amount >= budget.amount:
         refusals.append(Reason.BUDGET_CAP)

@@ -225,9 +225,9 @@ def lease_link(lease: Lease, candidates: Sequence[Machine], *, at: datetime) -> 
     machine = next((each for each in candidates if each.external_id not in known), None)
     if machine is None or lease.origin != LeaseOrigin.ORDERED:
         return None
-    lease.external_id, lease.create_settled_at = machine.external_id, at
+    lease.external_id, lease.create_settled_at, lease.sealed_order = machine.external_id, at, ""
     lease.next_step_at = at
-    lease.save(update_fields=["external_id", "create_settled_at", "next_step_at"])
+    lease.save(update_fields=["external_id", "create_settled_at", "sealed_order", "next_step_at"])
     return machine
 
 
@@ -257,10 +257,16 @@ def lease_miss(lease: Lease, provider: Provider, *, asked_at: datetime, at: date
         )
 
 
+def _is_paid_elsewhere(account: ProviderAccount, machine: Machine) -> bool:
+    """Say whether another account has this machine: then it is the same login, and its bill would count twice."""
+    same = Lease.objects.filter(external_id=machine.external_id, ended_at=None, account__kind=account.kind)
+    return same.exclude(account=account).exists()
+
+
 def _apply_unknown(account: ProviderAccount, machine: Machine, at: datetime) -> None:
     if machine.status == MachineStatus.TERMINATING:
         return
-    if account.is_adopting:
+    if account.is_adopting and not _is_paid_elsewhere(account, machine):
         lease_adopt(account, machine, at=at, by="sync")
         return
     drift_note(

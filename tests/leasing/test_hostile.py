@@ -405,3 +405,32 @@ def test_a_lost_machine_that_is_back_after_another_took_its_servers_place_is_see
     assert (lease.ended_at, lease.server_id) == (None, None)
     assert second.server_id is not None
     assert fresh(account).health == AccountHealth.OK
+
+
+def test_one_login_added_twice_pays_for_no_machine_twice(rounds, vendor):
+    rounds.account(name="first", is_adopting=True)
+    rounds.account(name="second", is_adopting=True)
+    vendor.add("box")
+    rounds.sync()
+    assert Lease.objects.count() == 1
+    assert Drift.objects.get().account.name == "second"
+
+
+def test_a_join_token_is_forgotten_whoever_finds_the_machine_of_a_lost_answer(rounds, account, vendor):
+    rounds.order(account)
+    vendor.lost_replies = 1
+    rounds.step()
+    account_sync(account_id=account.pk)
+    assert only_lease().external_id in vendor.machines
+    assert only_lease().sealed_order == ""
+
+
+def test_a_highest_price_is_compared_within_its_own_currency_alone(rounds, monkeypatch):
+    account = rounds.account(max_price_per_hour=Decimal(5))
+    offer = OfferFound(
+        key="yuan", gpu_model="H100", raw_gpu="H100", gpu_count=1, price_per_hour=Money(Decimal(4), "EUR"), details={}
+    )
+    monkeypatch.setattr(RunPod, "offers", lambda _self: [offer])
+    with pytest.raises(Conflict) as refused:
+        rounds.order(account)
+    assert refused.value.code == "price_above_max"
