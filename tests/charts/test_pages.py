@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from fleet.agent import wire
 from fleet.enums import ServerState
-from fleet.models import Gpu, Lease, Server
+from fleet.models import Gpu, Server
 from frontend.templatetags.fleet import heat_cells
 from monitoring.activity import Activity
 from monitoring.store.tables import GPU, HOST
@@ -445,57 +445,3 @@ def test_a_busy_card_that_tells_no_share_is_not_painted_as_one_that_does():
     card = gpu(0, activity=Activity.BUSY, values={"utilization_percent": None})
     assert 'data-heat="busy"' in heat_cells([card])
     assert 'data-heat="5"' in heat_cells([gpu(1, activity=Activity.BUSY)])
-
-
-# --- machines that never reported -------------------------------------------------------------------------------------
-
-
-def test_a_machine_that_never_reported_is_not_said_to_have_no_gpu(viewer):
-    agent, _token = joined("rack-1")
-    ordered = Server.objects.create(name="box", state="pending", state_changed_at=now(), created_at=now())
-    gone = Server.objects.create(name="old", state="retired", state_changed_at=now(), created_at=now())
-    Lease.objects.create(
-        server=ordered, name="fleetdeck-1", origin="ordered", state="active", billing="hourly", landlord="x",
-        state_changed_at=now(), requested_at=now(), spec={"gpu_model": "H100 SXM 80GB", "gpu_count": 1},
-    )  # fmt: skip
-    for address in ("/", "/fleet/"):
-        text = text_of(viewer.get(address))
-        assert "no GPU" not in text
-        assert "no report yet; 1 × H100 SXM 80GB expected" in text
-    for pk, words in (
-        (agent.server_id, "No report yet"),
-        (ordered.pk, "1 × H100 SXM 80GB expected"),
-        (gone.pk, "never"),
-    ):
-        for part in ("", "?part=status"):
-            text = text_of(viewer.get(f"/servers/{pk}/{part}"))
-            assert words in text
-            assert "No GPU here" not in text
-
-
-def test_a_machine_that_reports_no_card_has_no_gpu(viewer):
-    made = machine(cards=0)
-    assert "No GPU here" in text_of(viewer.get(f"/servers/{made.agent.server_id}/"))
-    assert "no GPU" in text_of(viewer.get("/fleet/"))
-
-
-def test_the_tile_and_the_fleet_say_who_never_reported_and_who_is_silent_in_the_same_words(viewer):
-    working("rack-1")
-    assert "all report" in text_of(viewer.get("/"))
-    Server.objects.create(name="box", state="pending", state_changed_at=now(), created_at=now())
-    working("rack-2")
-    Server.objects.filter(name="rack-2").update(state="degraded")
-    for address in ("/", "/fleet/"):
-        text = text_of(viewer.get(address))
-        assert "box has never reported" in text
-        assert "rack-2 is degraded" in text
-        assert "all report" not in text
-        assert "Every server reports" not in text
-    Server.objects.filter(name="rack-1").update(state="not_reporting")
-    assert "rack-1 does not report" in text_of(viewer.get("/fleet/"))
-
-
-def test_many_silent_servers_are_counted_after_the_first_two(viewer):
-    for number in range(5):
-        Server.objects.create(name=f"box-{number}", state="pending", state_changed_at=now(), created_at=now())
-    assert "box-0, box-1 and 3 more have never reported" in text_of(viewer.get("/"))
