@@ -7,7 +7,7 @@ from typing import Any, Final
 import httpx
 
 from fleet.simulation.nvml import SimulationError
-from fleet.simulation.plan import ServerPlan
+from fleet.simulation.plan import ContractPlan, ServerPlan
 
 TIMEOUT_SECONDS: Final = 10.0
 
@@ -59,15 +59,17 @@ class PanelClient:
         return str(answer["token"])
 
     async def contract(self, plan: ServerPlan) -> bool:
-        """Write down what this server costs, from the day it joined; return False when a lease is there already.
+        """Write down what this server costs, from the day it joined; return False when nothing is to be written.
 
         Raises PanelRefusedError or PanelUnreachableError.
         """
+        if plan.contract is None:
+            return False
         found = await self._ask("GET", "servers/", query={"search": plan.name, "is_simulated": "true", "limit": "500"})
         server = next((row for row in found["results"] if row["name"] == plan.name), None)
         if server is None or server["lease"] is not None:
             return False
-        await self._ask("POST", "leases/", contract_body(plan, server))
+        await self._ask("POST", "leases/", contract_body(plan, plan.contract, server))
         return True
 
     async def _known_server(self, name: str, error: PanelRefusedError) -> int:
@@ -105,9 +107,9 @@ class PanelClient:
         return answer
 
 
-def contract_body(plan: ServerPlan, server: Mapping[str, Any]) -> dict[str, Any]:
+def contract_body(plan: ServerPlan, contract: ContractPlan, server: Mapping[str, Any]) -> dict[str, Any]:
     """Return a contract as the API takes it: the machine as planned, paid since it joined."""
-    contract, model = plan.contract, plan.cards[0].profile
+    model = plan.cards[0].profile
     joined_at = datetime.fromisoformat(server["created_at"])
     body: dict[str, Any] = {
         "name": plan.name,

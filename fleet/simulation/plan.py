@@ -54,7 +54,7 @@ class ContractPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """One server. utc_offset_hours: where its users live."""
+    """One server. utc_offset_hours: where its users live. contract: None for one of one's own, which costs nothing."""
 
     name: str
     provider: str
@@ -63,7 +63,7 @@ class ServerPlan:
     driver_version: str
     cuda_version: int
     cards: tuple[CardPlan, ...]
-    contract: ContractPlan
+    contract: ContractPlan | None = None
 
 
 VLLM: Final = "VLLM::EngineCore"
