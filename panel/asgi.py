@@ -1,10 +1,12 @@
 """The one ASGI application: agents' reports, live sockets, and Django for everything else."""
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
+os.environ.setdefault("FLEETDECK_DATABASE_POOL", "10")
 
 from django.core.asgi import get_asgi_application
 
@@ -13,6 +15,7 @@ _django = get_asgi_application()  # first: what follows needs the apps to be rea
 from channels.routing import URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from channels.sessions import CookieMiddleware  # noqa: E402
+from django.db import connection  # noqa: E402
 from django.urls import path  # noqa: E402
 
 from fleet.assignments.app import application as _assignments  # noqa: E402
@@ -56,6 +59,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if kind == "lifespan":
             await _assignments.close()
             await hub().stop()
+            await asyncio.to_thread(connection.close_pool)  # type: ignore[attr-defined]  # Postgres has it
     elif kind == "websocket":
         await _sockets(scope, receive, send)
     elif kind == "http" and scope["path"] == ASSIGNMENTS_PATH:

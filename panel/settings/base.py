@@ -100,11 +100,16 @@ TEMPLATES = [
 ]
 
 _database: dict[str, Any] = env.db_url_config(DATABASE_URL)
+# Web answers each request in a thread of its own, which would keep a connection of its own: there all of them share a pool.
+DATABASE_POOL_SIZE = env.int("FLEETDECK_DATABASE_POOL", default=0)
+_pool: dict[str, Any] = (
+    {"pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 20}} if DATABASE_POOL_SIZE else {}
+)
 DATABASES: dict[str, Any] = {
     "default": {
         **_database,
-        "OPTIONS": {"connect_timeout": 5, **_database.get("OPTIONS", {})},
-        "CONN_MAX_AGE": None,
+        "OPTIONS": {"connect_timeout": 5, **_pool, **_database.get("OPTIONS", {})},
+        "CONN_MAX_AGE": 0 if _pool else None,
         "CONN_HEALTH_CHECKS": True,
         "ATOMIC_REQUESTS": False,
     },
