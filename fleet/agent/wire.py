@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from fleet.agent.orders import GatewayOrder, ReplicaOrder
+
 PROTOCOL: Final = 1
 CONTENT_TYPE: Final = "application/vnd.fleetdeck.report+msgpack"
 
@@ -339,7 +341,7 @@ class JobAnswer(Struct):
 class Assignments(Struct, omit_defaults=True):
     """What should be so on this machine: level-triggered, never a command to start something.
 
-    jobs: those that are open, the oldest first.
+    jobs: those that are open, the oldest first. replicas: all that should be here. gateway: None when none is wanted.
     """
 
     version: int
@@ -347,6 +349,8 @@ class Assignments(Struct, omit_defaults=True):
     report_interval_seconds: float
     collect_pcie_throughput: bool = False
     jobs: list[JobOrder] = []
+    replicas: list[ReplicaOrder] = []
+    gateway: GatewayOrder | None = None
 
 
 class Refusal(Struct):
