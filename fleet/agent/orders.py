@@ -134,8 +134,10 @@ class ReplicasReport(Struct, omit_defaults=True):
 
 
 class LogChunk(Struct, omit_defaults=True):
-    """Lines of one replica's log, whole lines, UTF-8. offset: how many bytes of this generation's log lie before it (those
-    skipped included), so that a chunk said twice is stored once. skipped_bytes: lost before this chunk because there was too much.
+    """Lines of one replica's log, whole lines, UTF-8.
+
+    offset: how many bytes of this generation's log lie before it (those skipped included), so that a chunk said twice is
+    stored once. skipped_bytes: lost before this chunk because there was too much.
     """
 
     replica: int
@@ -166,10 +168,10 @@ class Upstream(Struct, omit_defaults=True):
 class Route(Struct, omit_defaults=True):
     """One endpoint as gateways serve it: at `/<name>/…`, and at each of `hosts` at the root.
 
-    upstreams: ready ones only; empty answers 503 with Retry-After. upstream_key: the bearer that replicas ask for. in_flight_limit: requests at
-    once in each gateway; more are answered 429 with Retry-After. first_byte_seconds: until the response's headers, then another
-    replica is tried; idle_seconds: between two pieces of a stream. health_path: for active checks; empty: TCP only.
-    requires_key: callers need one of `Routes.keys`.
+    upstreams: ready ones only; empty answers 503 with Retry-After. upstream_key: the bearer that replicas ask for.
+    in_flight_limit: requests at once in each gateway; more are answered 429 with Retry-After. first_byte_seconds: until the
+    response's headers, then another replica is tried; idle_seconds: between two pieces of a stream; total_seconds: of a whole
+    request, None for no limit. health_path: for active checks; empty: TCP only. requires_key: callers need one of `Routes.keys`.
     """
 
     name: Name
@@ -225,9 +227,9 @@ class Routes(Struct, omit_defaults=True):
 
 
 class Histogram(Struct, omit_defaults=True):
-    """Durations in logarithmic buckets: bucket k counts durations of [2**(k/8), 2**((k+1)/8)) ms; mergeable by adding.
+    """Durations in logarithmic buckets, mergeable by adding: bucket k counts those of [2**(k/32), 2**((k+1)/32)) ms.
 
-    count and sum_ms are of all of them.
+    A value read from a bucket's geometric middle is off by 1.1 % at most. count and sum_ms are of all of them.
     """
 
     count: int
@@ -238,9 +240,9 @@ class Histogram(Struct, omit_defaults=True):
 class EndpointTraffic(Struct, omit_defaults=True):
     """What went through one gateway for one endpoint in one span of 10 s.
 
-    statuses: by class (`2xx` … `5xx`) and `cut` (the stream broke off after it began). queue: waiting before a replica was taken;
-    first_byte: until the caller got the first byte; total: to the end. retries: tries beyond the first. limited: answered 429 here.
-    requests_by_key, tokens_by_key: by key id; tokens as the engines reported them.
+    statuses: by class (`2xx` … `5xx`) and `cut` (the stream broke off after it began). queue: waiting before a replica was
+    taken; first_byte: until the caller got the first byte; total: to the end. retries: tries beyond the first. limited:
+    answered 429 here. requests_by_key, tokens_by_key: by key id; tokens as the engines reported them.
     """
 
     endpoint: Name
