@@ -248,6 +248,11 @@ class Provider(ABC):
     def check(self) -> AccountCheck:
         """Ask the provider who the key is and what it may do, changing nothing. Raises AccessRefused."""
 
+    @classmethod
+    def login_of(cls, identity: str) -> str:
+        """Return what of `AccountCheck.identity` names the login that is billed: the same for all its keys. Pure."""
+        return identity
+
     @abstractmethod
     def machines(self) -> list[Machine]:
         """Return every machine of the account, all pages: raises rather than returning a part."""

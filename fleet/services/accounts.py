@@ -15,6 +15,7 @@ from fleet.providers.errors import ProviderError
 from fleet.providers.registry import connect, provider_type
 from fleet.reasons import REASON_WORDS, Reason
 from fleet.services.cleaning import clean_text
+from fleet.services.same_login import Tried, refuse_other_login, try_machines
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
@@ -144,10 +145,13 @@ def account_update(
     actor: Actor,
     credentials: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    is_same_login: bool = False,
     **changes: Any,
 ) -> ProviderAccount:
     """Change an account; new credentials or options are tried first. Raises InvalidInput or NotFound.
 
+    Raises Conflict for a key of another login while leases are open; is_same_login: a person confirms that it is none,
+    where the provider does not tell.
     changes: any of name, is_adopting, is_paused, monthly_budget, max_price_per_hour.
     """
     account = ProviderAccount.objects.filter(pk=account_id, removed_at=None).first()
@@ -156,7 +160,7 @@ def account_update(
     provider = provider_type(account.kind)
     if "name" in changes:
         changes["name"] = _check_name(changes["name"])
-    check = None
+    tried = None
     if credentials is not None or options is not None:
         secrets = json.loads(account.credentials) if account.credentials else {}
         if credentials is not None:
@@ -165,28 +169,32 @@ def account_update(
             changes["credential_hint"] = credential_hint(tuple(provider.credential_fields), secrets)
         if options is not None:
             changes["options"] = _clean_fields(tuple(provider.option_fields), options, "options")
-        check = provider_check(account.kind, credentials=secrets, options=changes.get("options", account.options))
+        wanted = changes.get("options", account.options)
+        check = provider_check(account.kind, credentials=secrets, options=wanted)
+        tried = try_machines(account, check, credentials=secrets, options=wanted)
     try:
-        return _store_update(account_id, changes, check, actor)
+        return _store_update(account_id, changes, tried, actor, is_same_login=is_same_login)
     except IntegrityError:
         raise InvalidInput(_("There is an account of that name already."), code="name_taken", field="name") from None
 
 
 def _store_update(
-    account_id: int, changes: dict[str, Any], check: AccountCheck | None, actor: Actor
+    account_id: int, changes: dict[str, Any], tried: Tried | None, actor: Actor, *, is_same_login: bool
 ) -> ProviderAccount:
     with transaction.atomic():
         account = account_locked(account_id)
+        if tried is not None:
+            refuse_other_login(provider_type(account.kind), account, tried, is_confirmed=is_same_login)
         before = {name: getattr(account, name) for name in changes}
         for name, value in changes.items():
             setattr(account, name, value)
-        if check is not None:
-            _apply_check(account, check)
+        if tried is not None:
+            _apply_check(account, tried.check)
             account.next_sync_at = now()
         if "is_paused" in changes:
             account.health = AccountHealth.PAUSED if account.is_paused else AccountHealth.NEW
             account.next_sync_at = now()
-        if check is not None or "is_paused" in changes:
+        if tried is not None or "is_paused" in changes:
             account.claim = account.claimed_until = None  # what is under way was asked as it was before
         account.save()
         shown = {name: value for name, value in changes.items() if name != "credentials"}

@@ -106,6 +106,14 @@ class AccountForm(_ProviderForm):
 class KeyForm(_ProviderForm):
     """A new key of an account: the present one is never shown."""
 
+    is_same_login = forms.BooleanField(
+        label=_("It is a key of the same login"),
+        required=False,
+        help_text=_(
+            "Needed only when the panel cannot tell while machines run: with another login's key it would lose them."
+        ),
+    )
+
     def __init__(self, *args: Any, kind: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.add(CREDENTIAL, tuple(kind.credential_fields))

@@ -77,6 +77,12 @@ class AccountUpdateSerializer(serializers.Serializer[Any]):
     options = serializers.DictField(child=serializers.CharField(max_length=4096, allow_blank=True), required=False)
     is_adopting = serializers.BooleanField(required=False, help_text="Adopt machines that are found in the account.")
     is_paused = serializers.BooleanField(required=False, help_text="Do not ask the provider.")
+    is_same_login = serializers.BooleanField(
+        required=False,
+        write_only=True,
+        help_text="Confirms, while leases are open, that a new key is of the same login; needed only where the provider "
+        "does not say whose key it is and a machine is not shown to it.",
+    )
     monthly_budget = amount(min_value=0, required=False, allow_null=True)
     max_price_per_hour = amount(min_value=0, required=False, allow_null=True)
 
@@ -90,6 +96,7 @@ class AccountCreateSerializer(AccountUpdateSerializer):
         child=serializers.CharField(max_length=16_384, allow_blank=True), write_only=True, default=dict
     )
     is_paused = None  # type: ignore[assignment]  # a new account is asked at once
+    is_same_login = None  # type: ignore[assignment]  # it has no leases yet
 
 
 @extend_schema_view(

@@ -31,12 +31,12 @@ from fleet.providers.base import (
     Machine,
     MachineOrder,
     OfferFound,
-    Provider,
     Snapshot,
     StopEffect,
     order_options,
 )
 from fleet.providers.cloud_fields import AUTO_RENEW, BANDWIDTH, IMAGE, ROOT_DISK, regions_field
+from fleet.providers.clouds import RegionalCloud
 from fleet.providers.errors import NotThere
 from fleet.providers.permissions import tried
 from fleet.providers.reading import text
@@ -49,7 +49,7 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Aliyun(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasBilling):
+class Aliyun(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasBilling):
     """ECS instances of one Alibaba Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "aliyun"

@@ -20,12 +20,12 @@ from fleet.providers.base import (
     Machine,
     MachineOrder,
     OfferFound,
-    Provider,
     Snapshot,
     StopEffect,
     order_options,
 )
 from fleet.providers.cloud_fields import AUTO_RENEW, BANDWIDTH, IMAGE, ROOT_DISK, regions_field
+from fleet.providers.clouds import RegionalCloud
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
@@ -46,7 +46,7 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Tencent(Provider, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
+class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
     """CVM instances of one Tencent Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "tencent"

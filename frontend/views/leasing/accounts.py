@@ -133,8 +133,9 @@ def key(request: PageRequest, account_id: int) -> HttpResponse:
     provider = provider_type(row.account.kind)
     form = KeyForm(request.POST, kind=provider)
     if form.is_valid():
-        actor, secrets = Actor.from_request(request), form.group(CREDENTIAL)
-        if _stored(form, lambda: account_update(account_id=account_id, actor=actor, credentials=secrets)) is not None:
+        changes: dict[str, Any] = {"actor": Actor.from_request(request), "credentials": form.group(CREDENTIAL)}
+        changes["is_same_login"] = form.cleaned_data["is_same_login"]
+        if _stored(form, lambda: account_update(account_id=account_id, **changes)) is not None:
             messages.success(request, _("The provider accepts the new key; the old one is forgotten."))
             return _back(account_id)
     context = {"title": _("Change %(name)s") % {"name": row.account.name}, "row": row, "key_form": form}
