@@ -1,0 +1,1 @@
+"""Engines for tests: a small OpenAI-compatible one whose faults are options."""
