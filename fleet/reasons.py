@@ -94,7 +94,7 @@ REASON_WORDS: Final[dict[Reason, Words]] = {
     ),
     Reason.OUTCOME_UNKNOWN: Words(
         _("The answer was lost, so it is not known whether the provider did it."),
-        _("Nothing to do: the account is searched for the machine, and nothing is ordered twice."),
+        _("An order is searched for by itself and never sent twice. Anything else: look at the machine, and ask again."),
     ),
     Reason.ADDRESS_REFUSED: Words(
         _("The address lies in a network that this panel does not connect to."),

@@ -13,7 +13,7 @@ class Operation(models.Model):
 
     request: what was asked for, JSON-ready, no secret. steps: [{name, state, started_at, ended_at, detail}], in order.
     idempotency_key: of who asked, unique per actor; asking again with it returns this row. attempts: calls
-    that were made, sent_at: when the last one was taken by the provider.
+    that were made, sent_at: when the last one was sent, committed before it is; taken back when the provider surely did nothing.
     deadline_at: after it the operation has failed, not the
     machine; null: it never gives up (ending a machine).
     """
