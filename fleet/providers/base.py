@@ -284,6 +284,9 @@ class CanOrder(HasOffers):
     order_fields: ClassVar[Sequence[Field]] = ()
     # Whether the provider itself refuses to create twice for one client token, so that a lost create may be sent again.
     has_client_token: ClassVar[bool] = False
+    # For how long after the first create the token is relied on. Where the vendor does not say how long it keeps tokens,
+    # this is far below what others keep them (hours to days).
+    client_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
     # Whether a new machine runs `startup_script` by itself; where not, a person runs the join line on it.
     runs_startup_script: ClassVar[bool] = True
 

@@ -1,15 +1,19 @@
 """Machines of the big clouds from order to end, through the panel's own rounds: regions, stop modes, arrears, spot."""
 
+from datetime import timedelta
 from decimal import Decimal
 
+import httpx
 import pytest
 
 from fleet.enums import LeaseState, OperationKind
 from fleet.models import Offer
 from fleet.providers.aliyun import prices
+from fleet.reasons import Reason
 from fleet.services.offers import offers_fetch
 from fleet.services.ordering import order_place
 from fleet.services.power import lease_act
+from panel.core.clock import now
 from tests.fakes.aliyun import FakeAliyun
 from tests.fakes.tencent import FakeTencent
 from tests.leasing.conftest import ACTOR, fresh, only_lease
@@ -102,3 +106,40 @@ def test_a_spot_machine_that_is_taken_back_shows_as_preempted(rounds, account, v
     vendor.preempt(fresh(lease).external_id)
     rounds.run(minutes=2)
     assert fresh(lease).state == LeaseState.PREEMPTED
+
+
+def test_an_order_that_is_never_answered_is_given_up_within_the_tokens_life(rounds, account, vendor, monkeypatch):
+    lease = ordered(account, vendor, "monthly")
+    sent_at, answer = [], vendor.answer
+
+    def swallow(request):
+        if vendor.is_create(request):
+            sent_at.append(now())
+            return httpx.Response(502, text="<html>Bad gateway</html>")
+        return answer(request)
+
+    monkeypatch.setattr(vendor, "answer", swallow)
+    rounds.run(minutes=30)
+    assert len(sent_at) > 1
+    assert sent_at[-1] - sent_at[0] < timedelta(minutes=10)
+    lease = fresh(lease)
+    assert (lease.state, lease.state_reason) == (LeaseState.FAILED, Reason.OUTCOME_UNKNOWN)
+    assert lease.ended_at is not None
+    assert "Order again" in lease.state_detail
+
+
+def test_a_create_that_was_put_off_does_not_lengthen_the_tokens_life(rounds, account, vendor, monkeypatch):
+    """Asked too often once, the next create counted as the first: long after, the token made a second machine."""
+    lease = ordered(account, vendor, "monthly")
+    answer, calls = vendor.answer, []
+
+    def odd(request):
+        if vendor.is_create(request):
+            calls.append(now())
+            return vendor.too_many(request) if len(calls) % 2 == 0 else httpx.Response(502, text="<html></html>")
+        return answer(request)
+
+    monkeypatch.setattr(vendor, "answer", odd)
+    rounds.run(minutes=30)
+    assert calls[-1] - calls[0] < timedelta(minutes=10)
+    assert fresh(lease).ended_at is not None

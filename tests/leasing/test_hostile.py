@@ -11,7 +11,7 @@ from fleet.models import BilledInterval, Drift, Lease, Offer
 from fleet.providers.base import Billing, Machine, MachineStatus, OfferFound
 from fleet.providers.runpod.adapter import RunPod
 from fleet.selectors.costs import lease_costs
-from fleet.services import driving, ordering
+from fleet.services import creating, ordering
 from fleet.services.accounts import account_provider, account_remove, account_update
 from fleet.services.contracts import PricePart, lease_terms_update, lease_type_in
 from fleet.services.leases import bill
@@ -256,7 +256,7 @@ def test_an_answer_to_a_create_that_comes_after_all_hope_is_kept_and_ended(round
 
     def slow(self, order):
         external_id = created(self, order)
-        driving._never_created(only_lease().pk, "outcome_unknown", "")
+        creating.never_created(only_lease().pk, "outcome_unknown", "")
         return external_id
 
     monkeypatch.setattr(RunPod, "create", slow)
@@ -347,7 +347,7 @@ def test_a_worker_that_slept_past_its_claim_sends_no_second_create(rounds, accou
     asleep = only_lease()
     vendor.lost_replies = 1
     rounds.step()
-    driving._create(asleep, account_provider(account))
+    creating._create(asleep, account_provider(account))
     assert vendor.creates == 1
 
 
