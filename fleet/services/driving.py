@@ -39,7 +39,7 @@ def leases_due(*, at: datetime) -> list[int]:
 
 def lease_step(*, lease_id: int) -> None:
     """Do the next thing about a lease. Does nothing when another process does, or when there is nothing to do."""
-    open_leases = Lease.objects.filter(ended_at=None, account__isnull=False)
+    open_leases = Lease.objects.filter(ended_at=None, account__isnull=False, next_step_at__lte=now())
     token = claims.claim(open_leases, lease_id, seconds=CLAIM_SECONDS)
     if token is None:
         return
