@@ -23,14 +23,19 @@ SENT_AT_ONCE: Final = 16
 IN_TROUBLE: Final = "providers-in-trouble"
 
 
+def _at_once() -> int:
+    concurrency: int = settings.CELERY_WORKER_CONCURRENCY
+    return concurrency
+
+
 def places_of_account() -> int:
     """Return how many calls of one account may be under way at once."""
-    return max(1, min(CALLS_OF_AN_ACCOUNT, settings.CELERY_WORKER_CONCURRENCY - 1))
+    return max(1, min(CALLS_OF_AN_ACCOUNT, _at_once() - 1))
 
 
 def places_in_trouble() -> int:
     """Return how many calls of accounts whose provider failed last may be under way at once, all together."""
-    return max(1, settings.CELERY_WORKER_CONCURRENCY // 2)
+    return max(1, _at_once() // 2)
 
 
 def account_place_name(account_id: int) -> str:

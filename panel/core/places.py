@@ -1,4 +1,4 @@
-"""Places in Valkey: at most so many things of one kind at once, over all processes. One that dies leaves a place that runs out."""
+"""Places in Valkey: at most so many at once, over all processes. A process that dies leaves a place that runs out."""
 
 import contextlib
 import time
