@@ -25,6 +25,7 @@ from fleet.services.ordering import unseal
 from fleet.services.sync import lease_link
 from fleet.services.telling_leases import tell_lease
 from panel.core.clock import now
+from panel.core.installation import is_copied
 
 LOOKUPS_UNTIL_GIVEN_UP: Final = 3
 
@@ -52,6 +53,8 @@ def may_resend(lease: Lease, provider: CanOrder, at: datetime) -> bool:
 def _create(lease: Lease, provider: CanOrder) -> None:
     """Send the create, having written down that it is sent; apply its outcome."""
     is_first = lease.create_sent_at is None
+    if is_first and is_copied():
+        return  # the panel that this database was copied from sends it; see fleet.services.installation
     with transaction.atomic():
         row = lease_locked(lease.pk)
         if row.external_id or row.ended_at is not None or row.wanted == Wanted.ENDED:

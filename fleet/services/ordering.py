@@ -26,7 +26,7 @@ from fleet.services.telling_leases import tell_lease
 from panel.accounts.audit import Actor
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
-from panel.core.installation import install_id
+from panel.core.installation import install_id, is_copied
 from panel.core.money import Money
 
 
@@ -72,6 +72,14 @@ def order_place(
         return Placed(operation=known, is_new=False)
     plan = order_plan(account_id=account_id, offer_id=offer_id, max_price_per_hour=max_price_per_hour)
     _refuse(plan, reason)
+    if is_copied():
+        raise Conflict(
+            _(
+                "This database is a copy of another panel's: ordered machines of both would carry the same names. An "
+                "administrator decides which panel keeps the id, with “manage.py installation”; then order again."
+            ),
+            code="installation_copied",
+        )
     chosen = _clean_options(plan.offer.account, asked)
     with transaction.atomic():
         if account_locked(account_id).is_paused:  # locked, so that it is not removed before the lease is there

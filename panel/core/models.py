@@ -35,9 +35,13 @@ class Event(models.Model):
 
 
 class Installation(models.Model):
-    """The one row that names this installation; machines ordered here carry the name at their provider."""
+    """The one row that names this installation; machines ordered here carry the name at their provider.
+
+    bound_to: the database that the name was drawn or kept in (see panel.core.installation); in a copy it is another one.
+    """
 
     name = models.CharField(max_length=16)
+    bound_to = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
         constraints = [models.CheckConstraint(condition=models.Q(pk=1), name="installation_one_row")]
