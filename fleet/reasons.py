@@ -17,6 +17,7 @@ class Reason(models.TextChoices):
     NO_QUOTA = "no_quota", _("Quota used up")
     NO_BALANCE = "no_balance", _("Balance used up")
     PRICE_ABOVE_MAX = "price_above_max", _("Price above the maximum")
+    PRICE_UNKNOWN = "price_unknown", _("Price not told")
     BUDGET_CAP = "budget_cap", _("Budget used up")
     AUTH_FAILED = "auth_failed", _("Key refused")
     PERMISSION_MISSING = "permission_missing", _("Key lacks a permission")
@@ -63,6 +64,12 @@ REASON_WORDS: Final[dict[Reason, Words]] = {
     Reason.PRICE_ABOVE_MAX: Words(
         _("The price now is above the maximum that was given."), _("Raise the maximum or choose another offer.")
     ),
+    Reason.PRICE_UNKNOWN: Words(
+        _("It cannot be said that the price keeps below the maximum that was given: no price is told in its currency."),
+        _(
+            "Choose an offer with a price, enter an exchange rate if it is in another currency, or take the maximum away."
+        ),
+    ),
     Reason.BUDGET_CAP: Words(
         _("The account's budget for this month is used up."), _("Raise the budget, or override it with a reason.")
     ),
@@ -94,7 +101,9 @@ REASON_WORDS: Final[dict[Reason, Words]] = {
     ),
     Reason.OUTCOME_UNKNOWN: Words(
         _("The answer was lost, so it is not known whether the provider did it."),
-        _("An order is searched for by itself and never sent twice. Anything else: look at the machine, and ask again."),
+        _(
+            "An order is searched for by itself and never sent twice. Anything else: look at the machine, and ask again."
+        ),
     ),
     Reason.ADDRESS_REFUSED: Words(
         _("The address lies in a network that this panel does not connect to."),

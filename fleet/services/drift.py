@@ -128,7 +128,7 @@ def machine_check(lease: Lease, machine: Machine, *, at: datetime) -> None:
             price=machine.price_per_hour,
         )
     gone = [kind for kind in DriftKind.values if kind != DriftKind.UNKNOWN_AT_PROVIDER and kind not in found]
-    stale = Drift.objects.filter(account=lease.account, external_id=lease.external_id, kind__in=gone, resolved_at=None)
+    stale = Drift.objects.filter(lease=lease, external_id=lease.external_id, kind__in=gone, resolved_at=None)
     drift_settle(list(stale), DriftResolution.GONE, at)
 
 

@@ -172,14 +172,31 @@ def _apply(
 
 
 def _leases_that_matter(account: ProviderAccount, found: _Found) -> list[Lease]:
-    """Return, locked, the open leases and those thought over whose machine is there all the same."""
+    """Return, locked, the open leases and those thought over whose machine is there all the same: of an id the last one."""
     wanted = Q(ended_at=None) | Q(external_id__in=found.by_id) | Q(external_id="", name__in=found.by_name)
-    return list(
+    rows = (
         Lease.objects.select_for_update(of=("self",))
         .select_related("account", "server__agent")
         .filter(wanted, account=account)
         .order_by("pk")
     )
+    known: dict[str, Lease] = {}
+    for lease in rows:
+        machine = found.by_id.get(lease.external_id)
+        if machine is None or not has_id_again(lease, machine):
+            known[lease.external_id or f"lease {lease.pk}"] = lease
+    return list(known.values())
+
+
+def has_id_again(lease: Lease, machine: Machine) -> bool:
+    """Say whether a machine only has the id of a lease that is over: it was made after that one's machine had gone.
+
+    Providers that number their machines anew give an id twice. One that was given up before it was ever seen is no such
+    lease: its own machine may be made late.
+    """
+    if lease.ended_at is None or lease.observed_at is None or machine.created_at is None:
+        return False
+    return machine.created_at > lease.ended_at
 
 
 def _prices_in_force(leases: Sequence[Lease]) -> dict[int, LeasePrice]:
@@ -220,8 +237,9 @@ def lease_link(lease: Lease, candidates: Sequence[Machine], *, at: datetime) -> 
     Of several (the provider made it twice) the first is taken; the others stay unknown and are shown as drift. One that is
     another lease's was only given the name.
     """
-    named = Lease.objects.filter(account=lease.account, external_id__in=[each.external_id for each in candidates])
-    known = set(named.values_list("external_id", flat=True)) if candidates else set()
+    by_id = {each.external_id: each for each in candidates}
+    taken = Lease.objects.filter(account=lease.account, external_id__in=by_id) if candidates else Lease.objects.none()
+    known = {each.external_id for each in taken if not has_id_again(each, by_id[each.external_id])}
     machine = next((each for each in candidates if each.external_id not in known), None)
     if machine is None or lease.origin != LeaseOrigin.ORDERED:
         return None
