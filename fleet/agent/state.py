@@ -28,6 +28,7 @@ class Identity(msgspec.Struct, frozen=True):
     report_interval_seconds: float = 5.0
     name: str = ""
     ca_file: str = ""
+    is_gateway: bool = False
 
 
 class Status(msgspec.Struct):
@@ -67,6 +68,8 @@ class StateDirectory:
         self.policy_path = path / "policy.toml"
         self.spool_path = path / "spool"
         self.jobs_path = path / "jobs"
+        self.gateway_path = path / "gateway"
+        self.engines_path = path / "engines"
         self.kernel_log_path = path / "kernel-log.json"
         self.status_path = path / "status.json"
         self._lock_path = path / "agent.lock"

@@ -290,12 +290,16 @@ class ReportAnswer(Struct, omit_defaults=True):
 
 
 class JoinRequest(Struct, omit_defaults=True):
-    """Body of POST /api/agent/v1/join/; the token goes in the body, over TLS, and is used up."""
+    """Body of POST /api/agent/v1/join/; the token goes in the body, over TLS, and is used up.
+
+    gateway_port: where a machine with the capability `gateway` lets callers in.
+    """
 
     token: Annotated[str, Meta(max_length=200)]
     agent_version: Annotated[str, Meta(max_length=32)]
     hostname: Name = ""
     capabilities: list[Annotated[str, Meta(max_length=32)]] = []
+    gateway_port: int | None = None
 
 
 class JoinAnswer(Struct, omit_defaults=True):

@@ -1,0 +1,1 @@
+"""Envoy as data plane: its configuration as files, its process, its counters."""
