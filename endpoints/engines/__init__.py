@@ -1,0 +1,1 @@
+"""Inference engines as pure functions: what is wanted in, command, image, health, metrics and drain out."""

@@ -1,0 +1,1 @@
+"""Engines: commands, arguments, metrics, failures, health."""
