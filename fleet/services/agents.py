@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from fleet.agent import wire
+from fleet.assignments.parts import parts_for
 from fleet.enums import ServerState
 from fleet.models import Agent, Job
 from fleet.services.servers import server_end
@@ -65,7 +66,7 @@ def agent_identify(*, token: str) -> AgentIdentity:
 
 
 def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
-    """Return what should be so on this agent's machine. One query.
+    """Return what should be so on this agent's machine. One query, and those of the registered parts.
 
     The version is older than the jobs, never newer: an agent that is told too much asks once more.
     """
@@ -77,6 +78,7 @@ def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
             wire.JobOrder(job.pk, job.kind, job.time_limit_seconds, job.arguments)
             for job in Job.objects.filter(server_id=identity.server_id, ended_at=None).order_by("pk")[:JOBS_TOLD]
         ],
+        **parts_for(identity.server_id),
     )
 
 

@@ -20,6 +20,7 @@ class Capability(StrEnum):
     SERVERS_MANAGE = "servers.manage"  # rename, label, drain, retire
     JOIN_TOKENS_MANAGE = "join_tokens.manage"  # let a machine join
     LEASES_MANAGE = "leases.manage"  # order, stop and end machines: it spends money
+    ENDPOINTS_MANAGE = "endpoints.manage"  # deploy, scale, delete; keys of callers, secrets of engines, gateways
     AUDIT_VIEW = "audit.view"
     ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
@@ -40,6 +41,7 @@ _OPERATOR: Final = _VIEWER | {
     Capability.SERVERS_MANAGE,
     Capability.JOIN_TOKENS_MANAGE,
     Capability.LEASES_MANAGE,
+    Capability.ENDPOINTS_MANAGE,
     Capability.AUDIT_VIEW,
 }
 _ADMIN: Final = _OPERATOR | {

@@ -1,8 +1,8 @@
 """Bearer tokens: how they are made, recognised and compared.
 
-A token reads `<kind>_<prefix>_<secret>`: the kind says what it opens (`fdt` the API, `fdj` a join, `fda` an agent), the
-prefix finds its row and names it in lists, the secret is 256 random bits. Only the SHA-256 of the whole token is stored:
-a secret of that length needs no slow hash.
+A token reads `<kind>_<prefix>_<secret>`: the kind says what it opens (`fdt` the API, `fdj` a join, `fda` an agent, `fdk`
+endpoints), the prefix finds its row and names it in lists, the secret is 256 random bits. Only the SHA-256 of the whole
+token is stored: a secret of that length needs no slow hash.
 """
 
 import hashlib
@@ -16,12 +16,13 @@ from typing import Final
 API_TOKEN: Final = "fdt"  # noqa: S105 (a kind)
 JOIN_TOKEN: Final = "fdj"  # noqa: S105 (a kind)
 AGENT_TOKEN: Final = "fda"  # noqa: S105 (a kind)
-KINDS: Final = (API_TOKEN, JOIN_TOKEN, AGENT_TOKEN)
+ENDPOINT_KEY: Final = "fdk"
+KINDS: Final = (API_TOKEN, JOIN_TOKEN, AGENT_TOKEN, ENDPOINT_KEY)
 
 PREFIX_LENGTH: Final = 8
 SECRET_BYTES: Final = 32
 _ALPHABET: Final = string.ascii_lowercase + string.digits
-_SHAPE: Final = re.compile(r"(fdt|fdj|fda)_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
+_SHAPE: Final = re.compile(r"(fdt|fdj|fda|fdk)_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True, slots=True)

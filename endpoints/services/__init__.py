@@ -1,0 +1,1 @@
+"""Writes: endpoints, revisions, replicas, gateways, keys."""
