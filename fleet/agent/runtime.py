@@ -13,6 +13,7 @@ import zstandard
 
 from fleet.agent import clock, wire
 from fleet.agent.batch import Batcher, Round
+from fleet.agent.engines.lane import EngineLane
 from fleet.agent.faults.kernel_log import KernelLog
 from fleet.agent.faults.ledger import FaultLedger
 from fleet.agent.gateway.door import GatewayDoor
@@ -74,6 +75,7 @@ class Agent:
             self._client, self._spool, on_answer=self._answered, on_refused=self._batcher.resend_facts
         )
         self._jobs = JobLane(state, identity, policy)
+        self._engines = EngineLane(state, identity, policy, self._known_gpus)
         self._gateway = GatewayDoor(state, identity)
         waiting = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
         waiting.be_patient(WAIT_SECONDS)
@@ -96,6 +98,7 @@ class Agent:
         if self._policy.read_kernel_log:
             self._kernel_log.start()
         self._jobs.start()
+        self._engines.start()
         self._gateway.start()
         self._listener.start()
 
@@ -147,6 +150,7 @@ class Agent:
         self._kernel_log.stop()
         self._listener.stop()
         self._jobs.close()
+        self._engines.close()
         self._gateway.close()
         with self._cutting:
             self._cut(is_last=True)
@@ -191,7 +195,12 @@ class Agent:
     def _hear(self, assignments: wire.Assignments) -> None:
         self.intervals.follow_assignments(assignments)
         self._jobs.follow(assignments.version, assignments.jobs)
+        self._engines.follow(assignments.version, assignments.replicas)
         self._gateway.follow(assignments.version, assignments.gateway)
+
+    def _known_gpus(self) -> dict[str, str] | None:
+        """Return the cards for those who give them to engines, None while the driver has not been read."""
+        return self._gpus if self._has_sampled else None
 
     def _refresh_facts(self) -> None:
         if time.monotonic() >= self._next_facts:

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import msgspec
 import zstandard
 
-from fleet.agent import wire
+from fleet.agent import orders, wire
 
 
 class SmallPanel:
@@ -20,6 +20,9 @@ class SmallPanel:
         self.joins = []
         self.has_left = False
         self.job_reports = []
+        self.replica_reports = []
+        self.log_chunks = []
+        self.is_away = False  # answers 503 to what is said of replicas
         self.job_answers = []  # (status, body) of the next words about jobs; then the state that was told
         self.assignments = wire.Assignments(version=1, sample_interval_seconds=1.0, report_interval_seconds=1.0)
         self.sample_interval_seconds = 1.0
@@ -133,6 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._join(body)
         elif "/jobs/" in self.path:
             self._job(body)
+        elif self.path in {orders.REPLICAS_PATH, orders.LOGS_PATH}:
+            self._replicas(body)
         elif self.path.endswith("/leave/"):
             self.panel.has_left = True
             self._send(b"")
@@ -151,6 +156,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(wire.Refusal("token_unknown", "This join token is unknown or used up."), 403)
             return
         self._send(wire.JoinAnswer("fda_abcdefgh_secret", 7, "box", 1.0, 1.0))
+
+    def _replicas(self, body):
+        if self.panel.is_away:
+            self._send(b"", 503)
+            return
+        if self.path == orders.REPLICAS_PATH:
+            self.panel.replica_reports.append(msgspec.msgpack.decode(body, type=orders.ReplicasReport))
+        else:
+            self.panel.log_chunks += msgspec.msgpack.decode(body, type=orders.LogsReport).chunks
+        self._send(b"")
 
     def _job(self, body):
         report = msgspec.msgpack.decode(body, type=wire.JobReport)
