@@ -107,8 +107,9 @@ class Lease(models.Model):
     """The billed thing. Open until the provider confirms that it is gone (`ended_at`), whatever its state says before.
 
     name: given to the provider as name or tag, `fleetdeck-<install>-<id>`; of found machines the provider's own name.
-    external_id: empty until the provider has told it; one that is open has it alone, since some give ids again. wanted: what people want it to be (spec); state: what it is (status);
-    raw_status, observed, observed_at: the provider's last word. misses: complete listings in a row without it.
+    external_id: empty until the provider has told it; of an account's open leases one has it, since some give ids again.
+    wanted: what people want it to be (spec); state: what it is (status); raw_status, observed, observed_at: the provider's
+    last word. misses: complete listings in a row without it.
     spec: what was ordered or typed in {gpu_model, gpu_count, gpu_memory_bytes, cpu_count, memory_bytes, …}.
     create_sent_at: when a create was last sent, create_settled_at: when its outcome became known; until then
     sealed_order keeps what was sent, with its join token, and lookups counts the searches for its machine.

@@ -13,7 +13,9 @@ from fleet.enums import LeaseOrigin, LeaseState, PriceComponent, PriceUnit, Want
 from fleet.leasing.costs import hourly
 from fleet.models import Lease, ProviderAccount, Server
 from fleet.providers.base import Billing, MachineStatus
+from fleet.providers.registry import provider_type
 from fleet.reasons import Reason
+from fleet.services.accounts import account_locked
 from fleet.services.cleaning import HIGHEST_PRICE, clean_text
 from fleet.services.leases import bill, lease_locked, lease_transition, price_set
 from fleet.services.telling_leases import tell_lease
@@ -52,7 +54,7 @@ def lease_type_in(
     """Write down a contract for a machine that no API tells of. Raises InvalidInput.
 
     started_at: since when it is paid. spec: what was agreed {gpu_model, gpu_count, gpu_memory_bytes, …}. terms: any of
-    landlord, notes, renews_at, is_renewing, reminder_days, region.
+    landlord, notes, renews_at, is_renewing, reminder_days, region. account: one of machines without an API.
     """
     name = clean_text(name, 200)
     if not name:
@@ -66,7 +68,7 @@ def lease_type_in(
         )
     with transaction.atomic():
         lease = Lease.objects.create(
-            account=account,
+            account=_account_of_typed(account),
             name=name,
             origin=LeaseOrigin.TYPED,
             state=LeaseState.ACTIVE,
@@ -87,6 +89,25 @@ def lease_type_in(
             lease_attach(lease_id=lease.pk, server_id=server_id, actor=actor)
         tell_lease(lease)
     return lease
+
+
+def _account_of_typed(account: ProviderAccount | None) -> ProviderAccount | None:
+    """Return the account that a typed-in contract belongs to, locked, so that it is not removed before the contract is there.
+
+    Raises InvalidInput for an account with an API: what is there is found by itself, and a contract beside it counts twice.
+    """
+    if account is None:
+        return None
+    account = account_locked(account.pk)
+    if provider_type(account.kind).is_synced:
+        raise InvalidInput(
+            _(
+                "Machines of this account are found by themselves. Choose an account of machines without an API, or none; "
+                "adopt a machine that was found under Differences."
+            ),
+            field="account",
+        )
+    return account
 
 
 def _check_days(**days: datetime | None) -> None:

@@ -19,10 +19,10 @@ from fleet.providers.base import CanOrder, Provider
 from fleet.providers.errors import AccessRefused, ProviderError, Throttled, Unavailable
 from fleet.reasons import Reason
 from fleet.services.cleaning import clean_machine
+from fleet.services.finding import lease_link
 from fleet.services.leases import bill, lease_locked, lease_observe, lease_transition
 from fleet.services.operations import operations_follow
 from fleet.services.ordering import unseal
-from fleet.services.sync import lease_link
 from fleet.services.telling_leases import tell_lease
 from panel.core.clock import now
 from panel.core.installation import is_copied

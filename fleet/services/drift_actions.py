@@ -37,7 +37,7 @@ _END: Final = _TakingOn(Wanted.ENDED, DriftResolution.ENDED, "drift.end")
 
 
 def _open_drift(drift_id: int, *kinds: DriftKind) -> Drift:
-    drift = Drift.objects.select_for_update().select_related("account").filter(pk=drift_id).first()
+    drift = Drift.objects.select_for_update(of=("self",)).select_related("account").filter(pk=drift_id).first()
     if drift is None:
         raise NotFound(_("There is no such difference."))
     if drift.resolved_at is not None:
@@ -84,9 +84,11 @@ def _take_on(drift_id: int, actor: Actor, how: _TakingOn, server_id: int | None 
 def drift_accept(*, drift_id: int, actor: Actor) -> Drift:
     """Accept what the provider says: a price from when it was first seen, a spec as it was found, a machine that is gone."""
     with transaction.atomic():
+        # The lease is locked first, as the sync does: the other way round the two would wait for each other.
+        lease_id = Drift.objects.filter(pk=drift_id).values_list("lease_id", flat=True).first()
+        lease = lease_locked(lease_id) if lease_id is not None else None
         drift = _open_drift(drift_id, DriftKind.PRICE_DIFFERS, DriftKind.SPEC_DIFFERS, DriftKind.MISSING_AT_PROVIDER)
-        assert drift.lease_id is not None  # noqa: S101 (all three are of a lease)
-        lease = lease_locked(drift.lease_id)
+        assert lease is not None  # noqa: S101 (all three are of a lease)
         if drift.kind == DriftKind.PRICE_DIFFERS:
             price = Money.of(str(drift.found["price_per_hour"]), str(drift.found["currency"]))
             price_set(lease, price, at=drift.first_seen_at, source="provider")

@@ -13,10 +13,10 @@ from fleet.providers.base import CanOrder, Provider
 from fleet.providers.errors import NotThere, ProviderError
 from fleet.services.accounts import account_provider
 from fleet.services.creating import create_settle, note_failure
+from fleet.services.finding import lease_miss
 from fleet.services.leases import lease_gone, lease_locked, lease_observe, lease_transition, life_of
 from fleet.services.operations import operations_follow
 from fleet.services.power import power_step
-from fleet.services.sync import lease_miss
 from fleet.services.telling_leases import tell_lease
 from panel.core import claims
 from panel.core.clock import now

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from fleet.enums import GpuState, ServerState
+from fleet.enums import GpuState, OperationKind, ServerState
 from fleet.lifecycle import RETIRED_REASON
 from fleet.models import Agent, Gpu, Server
 from fleet.services.cleaning import clean_text
@@ -121,9 +121,16 @@ def server_remove(*, server_id: int, actor: Actor, reason: str = "") -> None:
 
 
 def server_forget_ordered(*, server_id: int) -> None:
-    """Delete a server that waited for a machine which never came to be, in the caller's transaction; others stay."""
+    """Delete a server that an order made for a machine which never came to be, in the caller's transaction; others stay.
+
+    One that was there before, also one that waits to be joined, is not the order's; nor is one with another lease's past.
+    """
     server = Server.objects.select_for_update().filter(pk=server_id, state=ServerState.PENDING).first()
-    if server is not None:
+    if server is None:
+        return
+    orders = server.operations.filter(kind=OperationKind.ORDER)
+    is_its_own = orders.filter(request__server=None).exists() and server.leases.count() == 1
+    if is_its_own and not Agent.objects.filter(server=server).exists():
         audit(actor=Actor.system("orders"), action="server.remove", target=server, reason="its machine was not created")
         server.delete()
 
