@@ -52,11 +52,12 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
 class ServerLeaseSerializer(serializers.ModelSerializer[Lease]):
     """The lease that pays for a server, in short; `/leases/{id}/` has all of it."""
 
+    title = serializers.CharField(read_only=True, help_text="What people call it.")
     prices = PriceSerializer(source="prices_in_force", many=True, read_only=True, help_text="Parts that are in force.")
 
     class Meta:
         model = Lease
-        fields = ["id", "name", "state", "billing", "prices"]
+        fields = ["id", "name", "title", "state", "billing", "prices"]
         read_only_fields = fields
 
 

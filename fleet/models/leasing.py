@@ -1,5 +1,7 @@
 """What is billed: accounts at providers, what they offer, the leases taken there, and where panel and provider differ."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models.functions import Lower
 
@@ -17,6 +19,7 @@ from fleet.enums import (
 from fleet.models.machines import Server
 from fleet.providers.base import Billing, MachineStatus, Stock
 from fleet.reasons import Reason
+from panel.core.clock import now
 from panel.core.crypto import EncryptedTextField
 
 
@@ -181,6 +184,23 @@ class Lease(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    # Parts of the price that are not over; there where fleet.selectors has read them along.
+    prices_not_over: "list[LeasePrice]"
+
+    @property
+    def prices_in_force(self) -> "list[LeasePrice]":
+        """Return the parts of the price that count now."""
+        at = now()
+        return [price for price in self.prices_not_over if price.effective_from <= at]
+
+    @property
+    def prices_coming(self) -> "list[LeasePrice]":
+        """Return the parts that are agreed on and count later, each from its `effective_from` on."""
+        at = now()
+        return sorted(
+            (price for price in self.prices_not_over if price.effective_from > at), key=lambda each: each.effective_from
+        )
+
     @property
     def title(self) -> str:
         """Return what people call it: the name that one of them gave, else its server's, else that at the provider."""
@@ -189,11 +209,24 @@ class Lease(models.Model):
         return self.server.name
 
 
+class LeasePriceQuerySet(models.QuerySet["LeasePrice"]):
+    """Parts of prices by time."""
+
+    def not_over(self, at: datetime) -> "LeasePriceQuerySet":
+        """Return what counts at a time or is to count later; what a later change took the place of never does."""
+        later = models.Q(effective_to__gt=at) & models.Q(effective_to__gt=models.F("effective_from"))
+        return self.filter(models.Q(effective_to=None) | later)
+
+    def in_force(self, at: datetime) -> "LeasePriceQuerySet":
+        """Return what counts at a time."""
+        return self.not_over(at).filter(effective_from__lte=at)
+
+
 class LeasePrice(models.Model):
     """One part of a lease's price from `effective_from` on; a later price is a new row, history is never re-priced.
 
     amount: in `currency` for one `unit`, whole machine. runs_while_stopped: goes on costing while the machine is stopped.
-    effective_to: null while in force. source: offer, provider (read back), person.
+    effective_to: null where no later price is known. source: offer, provider (read back), person.
     """
 
     lease = models.ForeignKey(Lease, on_delete=models.CASCADE, related_name="prices")
@@ -206,6 +239,8 @@ class LeasePrice(models.Model):
     effective_to = models.DateTimeField(null=True)
     source = models.CharField(max_length=16)
     noted_at = models.DateTimeField()
+
+    objects = LeasePriceQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -13,6 +13,7 @@ from fleet.leasing.breakeven import WINDOW, BreakEven, break_even
 from fleet.leasing.costs import hours_between
 from fleet.models import BilledInterval, Drift, ExchangeRate, Lease, LeasePrice, Offer, Operation, ProviderAccount
 from fleet.providers.base import Billing
+from panel.core import clock
 from panel.core.money import Money
 
 USUAL_OF_LAST: Final = 20
@@ -70,6 +71,12 @@ def offer_list(
     return offers
 
 
+def with_prices(leases: QuerySet[Lease]) -> QuerySet[Lease]:
+    """Read along the prices that are in force or to come (`prices_in_force`, `prices_coming`). One query more."""
+    prices = LeasePrice.objects.not_over(clock.now()).order_by("component", "effective_from")
+    return leases.prefetch_related(Prefetch("prices", queryset=prices, to_attr="prices_not_over"))
+
+
 def lease_list(
     *,
     account: int | None = None,
@@ -81,11 +88,8 @@ def lease_list(
     renews_before: datetime | None = None,
     search: str = "",
 ) -> QuerySet[Lease]:
-    """Return leases with their account, server and prices in force; those that have ended too unless `is_open` says so."""
-    in_force = LeasePrice.objects.filter(effective_to=None).order_by("component")
-    leases = Lease.objects.select_related("account", "server").prefetch_related(
-        Prefetch("prices", queryset=in_force, to_attr="prices_in_force")
-    )
+    """Return leases with their account, server and prices; those that have ended too unless `is_open` says so."""
+    leases = with_prices(Lease.objects.select_related("account", "server"))
     conditions = {"account": account, "server": server, "renews_at__lte": renews_before}
     leases = leases.filter(**{name: value for name, value in conditions.items() if value is not None})
     if is_open is not None:
@@ -172,7 +176,7 @@ def lease_break_even(lease: Lease, *, at: datetime) -> BreakEven | None:
         ),
         Decimal(0),
     )
-    prices = _comparable_prices(lease)
+    prices = _comparable_prices(lease, at)
     if not prices:
         return None
     return break_even(
@@ -183,9 +187,9 @@ def lease_break_even(lease: Lease, *, at: datetime) -> BreakEven | None:
     )
 
 
-def _comparable_prices(lease: Lease) -> dict[Billing, Money]:
+def _comparable_prices(lease: Lease, at: datetime) -> dict[Billing, Money]:
     """Return the lease's own price and those of the same machine paid in other ways, of one currency."""
-    own = LeasePrice.objects.filter(lease=lease, component="compute", effective_to=None).first()
+    own = LeasePrice.objects.in_force(at).filter(lease=lease, component="compute").first()
     prices: dict[Billing, Money] = {}
     if own is not None and (own.unit, lease.billing) in {
         ("hour", Billing.HOURLY),

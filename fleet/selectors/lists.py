@@ -6,7 +6,8 @@ from datetime import datetime
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from fleet.enums import GpuState
-from fleet.models import Agent, Gpu, GpuFault, JoinToken, Lease, LeasePrice, Server
+from fleet.models import Agent, Gpu, GpuFault, JoinToken, Lease, Server
+from fleet.selectors.leasing import with_prices
 from fleet.selectors.live import ANSWERING_STATES
 
 _CARD = Q(gpus__parent=None, gpus__removed_at=None)
@@ -82,10 +83,7 @@ def server_list(
 
 def with_open_lease(servers: QuerySet[Server]) -> QuerySet[Server]:
     """Add `open_leases`: the one lease that pays for each server, if any, with its prices in force. Two queries more."""
-    in_force = LeasePrice.objects.filter(effective_to=None).order_by("component")
-    leases = Lease.objects.filter(ended_at=None).prefetch_related(
-        Prefetch("prices", queryset=in_force, to_attr="prices_in_force")
-    )
+    leases = with_prices(Lease.objects.filter(ended_at=None))
     return servers.prefetch_related(Prefetch("leases", queryset=leases, to_attr="open_leases"))
 
 

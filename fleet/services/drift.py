@@ -97,7 +97,7 @@ def machine_check(lease: Lease, machine: Machine, *, at: datetime) -> None:
     """Note or settle the differences of one known machine, in the caller's transaction; a spot price just moves on."""
     assert lease.account is not None  # noqa: S101 (only machines of accounts are seen)
     is_floating = lease.billing == Billing.SPOT
-    in_force = lease.prices.filter(component=PriceComponent.COMPUTE, effective_to=None).first()
+    in_force = LeasePrice.objects.in_force(at).filter(lease=lease, component=PriceComponent.COMPUTE).first()
     if machine.price_per_hour is not None and (in_force is None or is_floating):
         start = lease.requested_at if in_force is None else at
         price_set(lease, machine.price_per_hour, at=start, source="provider")

@@ -146,7 +146,7 @@ def _apply(
         at = now()
         found = _Found.of(present)
         known = _leases_that_matter(account, found)
-        prices = _prices_in_force(known)
+        prices = _prices_in_force(known, at)
         quiet = {lease.pk for lease in known if _is_as_before(lease, found, prices.get(lease.pk))}
         Lease.objects.filter(pk__in=quiet).update(observed_at=at)
         Drift.objects.filter(lease__in=quiet, resolved_at=None).update(last_seen_at=at)
@@ -189,8 +189,8 @@ def _leases_that_matter(account: ProviderAccount, found: _Found) -> list[Lease]:
     return list(known.values())
 
 
-def _prices_in_force(leases: Sequence[Lease]) -> dict[int, LeasePrice]:
-    rows = LeasePrice.objects.filter(lease__in=leases, component=PriceComponent.COMPUTE, effective_to=None)
+def _prices_in_force(leases: Sequence[Lease], at: datetime) -> dict[int, LeasePrice]:
+    rows = LeasePrice.objects.in_force(at).filter(lease__in=leases, component=PriceComponent.COMPUTE)
     return {row.lease_id: row for row in rows}
 
 
@@ -200,7 +200,7 @@ def _is_as_before(lease: Lease, found: _Found, price: LeasePrice | None) -> bool
     if machine is None or lease.observed_at is None or lease.ended_at is not None or lease.misses:
         return False
     is_settled = lease.wanted != Wanted.ENDED and lease.state != LeaseState.BOOTING
-    is_price_old = price is None or price.noted_at <= lease.observed_at
+    is_price_old = price is None or max(price.noted_at, price.effective_from) <= lease.observed_at
     told = (machine.status, clean_text(machine.raw_status, 100), observed_facts(machine), machine.renews_at)
     kept = (lease.status, lease.raw_status, lease.observed, lease.renews_at or machine.renews_at)
     return is_settled and is_price_old and told == kept

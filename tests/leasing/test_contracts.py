@@ -6,11 +6,12 @@ from decimal import Decimal
 import pytest
 import time_machine
 
+from fleet.api.leasing.serializers import LeaseSerializer
 from fleet.enums import OperationKind, PriceComponent, PriceUnit
-from fleet.models import BilledInterval, Lease, LeasePrice, Offer, Server
+from fleet.models import BilledInterval, Drift, Lease, LeasePrice, Offer, Server
 from fleet.providers.base import Billing
 from fleet.selectors.costs import lease_costs, lease_rates
-from fleet.selectors.leasing import lease_break_even
+from fleet.selectors.leasing import lease_break_even, lease_list
 from fleet.services.contracts import PricePart, lease_attach, lease_close, lease_terms_update, lease_type_in
 from fleet.services.power import lease_act
 from fleet.services.renewals import renewals_remind
@@ -143,3 +144,44 @@ def test_ways_of_paying_are_compared_by_the_hours_billed(calendar, rounds, accou
     assert found.used_hours == 480
     assert round(found.break_even_hours) == 288
     assert found.saving == Money(Decimal("8.68") * 480 - 2500, "CNY")
+
+
+def test_a_price_that_is_agreed_on_for_later_is_not_the_present_one(rounds):
+    lease = rack()
+    start = now() + timedelta(days=10)
+    before = LeasePrice.objects.get(lease=lease, component=PriceComponent.COMPUTE)
+    lease_terms_update(lease_id=lease.pk, actor=ACTOR, prices=[part(9999)], effective_from=start)
+    shown = LeaseSerializer(lease_list().get(pk=lease.pk)).data
+    compute = [each for each in shown["prices"] if each["component"] == "compute"]
+    assert [Decimal(each["amount"]) for each in compute] == [before.amount]
+    [coming] = shown["prices_coming"]
+    assert (Decimal(coming["amount"]), coming["effective_from"][:10]) == (Decimal(9999), start.date().isoformat())
+    assert shown["title"] == lease.title
+    rounds.pass_time(11 * 86_400)
+    shown = LeaseSerializer(lease_list().get(pk=lease.pk)).data
+    assert [Decimal(each["amount"]) for each in shown["prices"] if each["component"] == "compute"] == [Decimal(9999)]
+    assert shown["prices_coming"] == []
+
+
+def test_a_coming_price_that_another_took_the_place_of_is_not_shown(rounds):
+    lease = rack()
+    for days, amount in ((10, 8888), (5, 7777)):
+        start = now() + timedelta(days=days)
+        lease_terms_update(lease_id=lease.pk, actor=ACTOR, prices=[part(amount)], effective_from=start)
+    assert [price.amount for price in lease_list().get(pk=lease.pk).prices_coming] == [Decimal(7777)]
+
+
+def test_what_the_provider_bills_is_compared_with_the_price_in_force(rounds, vendor):
+    account = rounds.account()
+    rounds.order(account)
+    rounds.step()
+    vendor.advance()
+    rounds.sync()
+    lease = Lease.objects.get()
+    new = part("0.40", PriceUnit.HOUR, currency="USD")
+    lease_terms_update(lease_id=lease.pk, actor=ACTOR, prices=[new], effective_from=now() + timedelta(hours=1))
+    rounds.run(minutes=5)
+    assert not Drift.objects.exists()
+    rounds.pass_time(3600)
+    rounds.run(minutes=3)
+    assert Drift.objects.get().expected["price_per_hour"] == "0.400000"

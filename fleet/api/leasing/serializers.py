@@ -182,13 +182,18 @@ class LeaseSerializer(serializers.ModelSerializer[Lease]):
     state_words = serializers.SerializerMethodField()
     spec = serializers.DictField(read_only=True, help_text="What was ordered or agreed.")
     observed = serializers.DictField(read_only=True, help_text="What the provider says of it.")
-    prices = PriceSerializer(source="prices_in_force", many=True, read_only=True)
+    title = serializers.CharField(
+        read_only=True, help_text="What people call it: its server's name, or the name that was typed in."
+    )
+    prices = PriceSerializer(source="prices_in_force", many=True, read_only=True, help_text="In force now.")
+    prices_coming = PriceSerializer(many=True, read_only=True, help_text="Agreed on; each counts from effective_from.")
 
     class Meta:
         model = Lease
         fields = [
             "id",
             "name",
+            "title",
             "account",
             "account_name",
             "server",
@@ -210,6 +215,7 @@ class LeaseSerializer(serializers.ModelSerializer[Lease]):
             "billing",
             "is_stop_saving",
             "prices",
+            "prices_coming",
             "landlord",
             "notes",
             "renews_at",

@@ -62,6 +62,7 @@ def _status(row: LeaseRow, at: datetime) -> dict[str, Any]:
 
 def _money(lease: Lease, at: datetime) -> dict[str, Any]:
     return {
+        "at": at,
         "prices": list(lease.prices.order_by("-effective_from", "component")[:LISTED]),
         "intervals": list(lease.intervals.order_by("-started_at")[:LISTED]),
         "break_even": words.break_even_words(lease, at),
