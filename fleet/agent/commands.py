@@ -18,6 +18,8 @@ from fleet.agent.policy import Policy
 from fleet.agent.state import Identity, StateDirectory, Status, command_line
 
 STOP_SECONDS: Final = 20.0
+STOP_ENGINES_SECONDS: Final = 40.0
+LOOK_FOR: Final = "docker ps --filter label=fleetdeck.agent, and grep -l FLEETDECK_REPLICA /proc/[0-9]*/environ"
 ONCE_SECONDS: Final = 1.0
 
 
@@ -50,6 +52,8 @@ def join(state: StateDirectory, options: argparse.Namespace) -> int:
         )
     except PanelError as error:
         return _fail(f"{options.panel} does not let this machine join: {error}")
+    if earlier is not None:
+        _stop_engines(state)  # another membership's orders: this one's may have the same numbers
     state.forget_spool()  # what an earlier server's agent left unsent is not this one's
     end_gateway(state)
     state.write_identity(
@@ -88,9 +92,28 @@ def leave(state: StateDirectory, *, is_forced: bool) -> int:
     finally:
         client.close()
     end_gateway(state)
+    _stop_engines(state)
     state.forget()
     _say(f"Left {identity.panel_url}; {state.path} keeps nothing but the policy.")
     return 0
+
+
+def _stop_engines(state: StateDirectory) -> None:
+    """Stop what this agent runs for its panel, and say so."""
+    if not state.engines_path.exists():
+        return
+    from fleet.agent.engines.reconcile import Engines
+    from fleet.agent.policy import PolicyError, load_policy
+
+    try:
+        policy = load_policy(state.policy_path)
+    except PolicyError:
+        policy = Policy()
+    stopped, left = Engines(state.engines_path, policy, None).stop_all(STOP_ENGINES_SECONDS)
+    if stopped:
+        _say(f"Stopped {stopped} engine{'s' if stopped > 1 else ''} that ran here for the panel.")
+    if left:
+        _say(f"{left} did not stop within {STOP_ENGINES_SECONDS:.0f} s: look for them with {LOOK_FOR}.")
 
 
 def status(state: StateDirectory, *, is_json: bool) -> int:

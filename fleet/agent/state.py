@@ -121,12 +121,14 @@ class StateDirectory:
 
     def forget_spool(self) -> None:
         """Remove what waits to be sent: it belongs to the server that this agent was."""
-        for directory in (self.spool_path, self.jobs_path):
+        for directory in (self.spool_path, self.jobs_path, self.engines_path):
             for path in sorted(directory.rglob("*"), reverse=True):
                 if path.is_dir():
                     path.rmdir()
                 else:
                     path.unlink(missing_ok=True)
+        if self.engines_path.is_dir():
+            self.engines_path.rmdir()
 
     def try_lock(self) -> bool:
         """Take the directory for this process until it ends; returns False while another has it. Raises StateError."""

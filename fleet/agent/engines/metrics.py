@@ -12,7 +12,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Names of one engine's readings. progress: counters that grow with any work done; their sum is taken."""
+    """Names of one engine's readings. progress: counters that grow while it generates; their sum is taken.
+
+    Tokens of prompts are none of them where the engine counts them as they come in: a stuck engine takes our checks in, too.
+    """
 
     name: str
     progress: tuple[str, ...]
@@ -27,13 +30,7 @@ FAMILIES: Final = (
         running=("vllm:num_requests_running",),
         waiting=("vllm:num_requests_waiting",),
         # Before 0.6 counters had no _total. The iterations move in a long prefill too, when no token comes out yet.
-        progress=(
-            "vllm:generation_tokens_total",
-            "vllm:generation_tokens",
-            "vllm:prompt_tokens_total",
-            "vllm:prompt_tokens",
-            "vllm:iteration_tokens_total_count",
-        ),
+        progress=("vllm:generation_tokens_total", "vllm:generation_tokens", "vllm:iteration_tokens_total_count"),
         kv_cache_ratio=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
     ),
     Family(
@@ -58,7 +55,7 @@ FAMILIES: Final = (
         "llamacpp",
         running=("llamacpp:requests_processing",),
         waiting=("llamacpp:requests_deferred",),
-        progress=("llamacpp:tokens_predicted_total", "llamacpp:prompt_tokens_total", "llamacpp:n_decode_total"),
+        progress=("llamacpp:tokens_predicted_total", "llamacpp:n_decode_total"),
         kv_cache_ratio=("llamacpp:kv_cache_usage_ratio",),
     ),
     # Without a prefix of its own: the last to be tried.

@@ -4,17 +4,19 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from fleet.agent.engines.crew import Crew
 from fleet.agent.engines.desk import Desk, KnownGpus
+from fleet.agent.engines.docker_socket import is_likely_usable
 from fleet.agent.engines.messenger import Messenger
 from fleet.agent.engines.pace import Pace
 from fleet.agent.engines.record import Book, Orders, Record
 from fleet.agent.engines.replica import Replica
 from fleet.agent.engines.runtimes import Runtimes
-from fleet.agent.orders import ReplicaOrder, ReplicaStatus
+from fleet.agent.orders import ReadyCheck, ReplicaOrder, ReplicaStatus
 from fleet.agent.panel import PanelClient
 from fleet.agent.policy import Policy
 
@@ -100,7 +102,7 @@ class Engines:
 
     def stop_all(self, seconds: float) -> tuple[int, int]:
         """Stop everything of ours, callers or not, in this thread; returns (how many stopped, how many did not in time)."""
-        self._adopt()
+        self._adopt(are_containers_asked=is_likely_usable(self.desk.policy.container_socket))
         count = len(self._replicas)
         deadline = time.monotonic() + seconds
         while self._replicas and time.monotonic() < deadline:
@@ -182,12 +184,21 @@ class Engines:
         self._version = orders.version
         self._changed()
 
-    def _adopt(self) -> None:
-        """Take up what is on this machine and ours."""
+    def _adopt(self, *, are_containers_asked: bool = False) -> None:
+        """Take up what is on this machine and ours, also what is not remembered (it is stopped, then).
+
+        are_containers_asked: for those not remembered, too; else the container engine is left alone until an order needs it.
+        """
+        records = self.book.records()
+        for name, runtime in self.runtimes.by_name.items():
+            if name == "process" or are_containers_asked:
+                with suppress(OSError):
+                    records = {**{replica: _unremembered(replica, name) for replica in runtime.ours()}, **records}
         with self._turn:
-            for replica_id, record in self.book.records().items():
+            for replica_id, record in records.items():
                 if replica_id not in self._replicas:
-                    self._replicas[replica_id] = Replica(self.desk, record, record.order)
+                    order = record.order if record.order.command or record.order.image else None
+                    self._replicas[replica_id] = Replica(self.desk, record, order)
 
     def _drop(self, replica: Replica) -> None:
         order = replica.record.order
@@ -200,3 +211,19 @@ class Engines:
     def _changed(self) -> None:
         if self._messenger is not None:
             self._messenger.hasten()
+
+
+def _unremembered(replica: int, runtime: str) -> Record:
+    """Return a record for something of ours of which nothing is known but that it is here."""
+    order = ReplicaOrder(
+        id=replica,
+        generation=0,
+        endpoint="",
+        revision=0,
+        wanted="drain",
+        runtime="process" if runtime == "process" else "container",
+        command=[],
+        port=1,
+        ready=ReadyCheck("tcp"),
+    )
+    return Record(order=order, state="draining")

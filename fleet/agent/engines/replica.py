@@ -91,7 +91,8 @@ class Replica(Told):
             return not (order is not None and order.wanted == "pull" and look is None)
         if self._stop is not None:
             return True
-        is_other = look is not None and look.generation != order.generation
+        generations = {self.record.order.generation, order.generation}
+        is_other = look is not None and {look.generation} != generations
         is_failed_running = self.record.is_over and look is not None and look.ended is None
         return is_other or (is_failed_running and self.record.order.generation == order.generation)
 
@@ -154,6 +155,7 @@ class Replica(Told):
             return
         self.record.order = order
         self.percent = None
+        self.keep()  # before it runs: an agent that is killed in between finds it again
         path = self._desk.book.log_of(order)
         self._starting = self._desk.workers.do(lambda: self._desk.start(order, path, self._tell))
 
