@@ -107,7 +107,7 @@ class SecretViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     queryset = Secret.objects.none()
     serializer_class = SecretSerializer
     lookup_field = "name"
-    lookup_value_regex = "[A-Z][A-Z0-9_]{0,63}"
+    lookup_value_regex = "[A-Za-z0-9_-]+"
     capability: ClassVar[CapabilityTable] = Capability.ENDPOINTS_MANAGE
 
     def get_queryset(self) -> QuerySet[Secret]:

@@ -18,7 +18,7 @@ class Replica(models.Model):
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="replicas")
-    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="replicas")
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="replicas")
     wanted = models.CharField(max_length=8, choices=Wanted.choices, default=Wanted.RUN)
     generation = models.PositiveIntegerField(default=1)
     port = models.PositiveIntegerField()
@@ -62,7 +62,7 @@ class ReplicaGpu(models.Model):
     """That a replica holds a card. The row goes when the replica has ended, and no sooner: no card is given twice."""
 
     replica = models.ForeignKey(Replica, on_delete=models.CASCADE, related_name="gpu_holds")
-    gpu = models.OneToOneField(Gpu, on_delete=models.PROTECT, related_name="replica_hold")
+    gpu = models.OneToOneField(Gpu, on_delete=models.CASCADE, related_name="replica_hold")
 
     def __str__(self) -> str:
         return f"{self.gpu_id} of replica {self.replica_id}"

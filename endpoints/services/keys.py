@@ -22,7 +22,7 @@ from panel.core.errors import InvalidInput, NotFound
 from panel.core.tokens import IssuedToken
 
 USAGE_SECONDS: Final = 60
-_SECRET_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_SECRET_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SECRET_BYTES: Final = 8_192
 log = structlog.get_logger(__name__)
 
@@ -137,7 +137,7 @@ def _hold(key: ApiKey, until: datetime | None) -> None:
 def secret_set(*, name: str, value: str, actor: Actor) -> Secret:
     """Keep a secret under a name that engines' environments refer to, or replace it. Raises InvalidInput."""
     if _SECRET_NAME.fullmatch(name) is None:
-        raise InvalidInput(_("A name is of capital letters, digits and _, as HF_TOKEN."), field="name")
+        raise InvalidInput(_("A name is of letters, digits, _ and -, at most 64: HF_TOKEN."), field="name")
     if not value or len(value.encode()) > SECRET_BYTES or "\0" in value:
         raise InvalidInput(_("A secret is a text of at most 8 KB."), field="value")
     at = now()

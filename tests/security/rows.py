@@ -8,6 +8,7 @@ from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
 from panel.core.models import Event
 from tests.accounts.people import person
+from tests.security.endpoint_rows import endpoint_rows
 from tests.security.leasing_rows import leasing_rows
 
 ROW = 100_000  # far from what sequences give out
@@ -44,4 +45,5 @@ def one_of_everything(owner):
         actor_kind="system", actor_name="test", created_at=at, ended_at=at, expires_at=later,
     )  # fmt: skip
     leasing_rows(ROW)
+    endpoint_rows(ROW)
     audit(actor=Actor.system("test"), action="test.start")

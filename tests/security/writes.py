@@ -9,6 +9,7 @@ from panel.accounts.audit import Actor
 from panel.accounts.services import passkeys, two_factor
 from tests.accounts.authenticator import SecurityKey
 from tests.accounts.people import PASSWORD, session_client
+from tests.security.endpoint_rows import ENDPOINT_WRITES, prepare_endpoints
 from tests.security.leasing_rows import LEASING_WRITES, prepare_leasing
 from tests.security.rows import ROW, SESSION_KEY
 from tests.security.walker import addresses
@@ -50,6 +51,7 @@ WRITES = {
     "post agent-revoke": ({}, "agent.revoke"),
     "post join-token-list": ({"name": "node-9"}, "join_token.create"),
     "delete join-token-detail": ({}, "join_token.revoke"),
+    **ENDPOINT_WRITES,
     **{
         write: ({name: ROW if value == "ROW" else value for name, value in body.items()}, action)
         for write, (body, action) in LEASING_WRITES.items()
@@ -88,4 +90,4 @@ def prepare(write, admin):
         Server.objects.filter(pk=ROW).update(state="retired", retired_at="2026-01-01T00:00:00Z")
     if write == "post job-cancel":
         Job.objects.filter(pk=ROW).update(state="running", ended_at=None, reason="")
-    return prepare_leasing(write, ROW)
+    return {**prepare_leasing(write, ROW), **prepare_endpoints(write, ROW)}
