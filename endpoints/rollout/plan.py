@@ -216,14 +216,16 @@ def _roll(steps: Plan, view: EndpointView, rollout: RolloutView, kept: Sequence[
     new = [each for each in kept if each.revision == rollout.to_revision]
     old = [each for each in kept if each.revision != rollout.to_revision]
     ready_new = sum(each.is_ready for each in new)
-    if ready_new >= view.desired and not old:
-        extra = sorted(new, key=_expendable)[: max(len(new) - view.desired, 0)]
-        steps.actions += [*(_away(each) for each in extra), Finish()]
-        return
     missing = view.desired - len(new)
     room = view.room.get(rollout.to_revision, 0)
+    # As many as there are cards for is enough to go over: what is missing then is told of the endpoint, not of the revision.
+    is_full = room == 0 and 0 < len(new) == ready_new
+    if not old and (ready_new >= view.desired or is_full):
+        extra = sorted(new, key=_expendable)[: max(-missing, 0)]
+        steps.actions += [*(_away(each) for each in extra), Finish()]
+        return
     if now >= rollout.deadline_at and ready_new < view.desired:
-        steps.actions.append(GiveUp(NO_FREE_GPU if room == 0 and ready_new == len(new) else "deadline"))
+        steps.actions.append(GiveUp("deadline" if new else NO_FREE_GPU))
         return
     steps.again_at = rollout.deadline_at
     within = view.desired + (SURGE if old else 0) - len(new) - len(old)
