@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def site():
-    return Site()
-
-
-@pytest.fixture
 def other():
     return Site("rack-2")
 
