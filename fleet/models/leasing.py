@@ -184,21 +184,23 @@ class Lease(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    # Parts of the price that are not over; there where fleet.selectors has read them along.
-    prices_not_over: "list[LeasePrice]"
+    def _prices_not_over(self) -> "list[LeasePrice]":
+        read: list[LeasePrice] = vars(self)["prices_not_over"]  # read along by fleet.selectors.leasing.with_prices
+        return read
 
     @property
     def prices_in_force(self) -> "list[LeasePrice]":
         """Return the parts of the price that count now."""
         at = now()
-        return [price for price in self.prices_not_over if price.effective_from <= at]
+        return [price for price in self._prices_not_over() if price.effective_from <= at]
 
     @property
     def prices_coming(self) -> "list[LeasePrice]":
         """Return the parts that are agreed on and count later, each from its `effective_from` on."""
         at = now()
         return sorted(
-            (price for price in self.prices_not_over if price.effective_from > at), key=lambda each: each.effective_from
+            (price for price in self._prices_not_over() if price.effective_from > at),
+            key=lambda each: each.effective_from,
         )
 
     @property

@@ -1,12 +1,13 @@
 """What leases cost, read for many at once."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from fleet.enums import BilledMode
 from fleet.leasing.costs import Cost, cost, rate
-from fleet.models import BilledInterval, Lease, LeasePrice
+from fleet.leasing.exchange import Joint, Rate, in_currency, joint
+from fleet.models import BilledInterval, ExchangeRate, Lease, LeasePrice
 from panel.core.money import Money, sums
 
 
@@ -42,6 +43,26 @@ def lease_rates(*, leases: Sequence[Lease], at: datetime) -> dict[int, dict[str,
         lease.pk: rate(prices[lease.pk], BilledMode(modes[lease.pk]), at=at) if lease.pk in modes else {}
         for lease in leases
     }
+
+
+def rates_known(*, at: datetime) -> list[Rate]:
+    """Return every exchange rate that people entered for a day up to this one (UTC), the newest first."""
+    rows = ExchangeRate.objects.filter(effective_on__lte=at.astimezone(UTC).date()).order_by("-effective_on", "-pk")
+    return [Rate(row.base, row.quote, row.rate, row.effective_on) for row in rows]
+
+
+def joint_total(totals: Mapping[str, Money], *, at: datetime) -> Joint | None:
+    """Return sums of several currencies as one by the rates of a day; None for one currency, or where rates are missing.
+
+    One query, and none for one currency.
+    """
+    return joint(totals, rates_known(at=at), on=at.astimezone(UTC).date()) if len(totals) > 1 else None
+
+
+def total_in(totals: Mapping[str, Money], currency: str, *, at: datetime) -> Joint:
+    """Return sums as one of a currency, with what no rate reaches. One query where another currency is among them."""
+    rates = rates_known(at=at) if set(totals) - {currency} else []
+    return in_currency(totals, currency, rates, on=at.astimezone(UTC).date())
 
 
 def accounts_spent(*, account_ids: Collection[int], at: datetime) -> dict[int, dict[str, Money]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import UTC
 from typing import Final
 
 from django.utils.functional import Promise
@@ -10,11 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from fleet.enums import AccountHealth
+from fleet.leasing.exchange import Joint, in_currency
 from fleet.models import ProviderAccount
 from fleet.providers.base import Provider, abilities
 from fleet.providers.registry import PROVIDERS
 from fleet.reasons import REASON_WORDS, Reason, Words
-from fleet.selectors.costs import accounts_spent
+from fleet.selectors.costs import accounts_spent, rates_known
 from fleet.selectors.leasing import account_list
 from frontend.formatting import listed
 from panel.core.clock import now
@@ -66,11 +67,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class AccountRow:
-    """One account. used_percent: of this month's budget, None without a budget; spent: since the month began."""
+    """One account. used_percent: of this month's budget, None without a budget; spent: since the month began.
+
+    used: of it what counts in the budget's currency, by the exchange rates that were entered.
+    """
 
     account: ProviderAccount
     label: str
     spent: Mapping[str, Money]
+    used: Joint
 
     @property
     def used_percent(self) -> int | None:
@@ -78,8 +83,7 @@ class AccountRow:
         budget = self.account.monthly_budget
         if budget is None:
             return None
-        used = self.spent.get(self.account.currency)
-        amount = used.amount if used is not None else Decimal(0)
+        amount = self.used.total.amount
         return min(999, int(amount * 100 / budget)) if budget else (999 if amount else 0)
 
     @property
@@ -152,12 +156,23 @@ def kinds() -> list[Kind]:
 
 
 def _rows(accounts: list[ProviderAccount]) -> list[AccountRow]:
-    spent = accounts_spent(account_ids=[account.pk for account in accounts], at=now())
-    return [AccountRow(account, kind_label(account.kind), spent[account.pk]) for account in accounts]
+    at = now()
+    spent = accounts_spent(account_ids=[account.pk for account in accounts], at=at)
+    is_mixed = any(set(spent[account.pk]) - {account.currency} for account in accounts)
+    rates, day = rates_known(at=at) if is_mixed else [], at.astimezone(UTC).date()
+    return [
+        AccountRow(
+            account,
+            kind_label(account.kind),
+            spent[account.pk],
+            in_currency(spent[account.pk], account.currency, rates, on=day),
+        )
+        for account in accounts
+    ]
 
 
 def account_rows() -> list[AccountRow]:
-    """Return every account. Four queries however many."""
+    """Return every account. Four queries however many, one more where currencies are mixed."""
     return _rows(list(account_list().order_by("name")))
 
 

@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from fleet.models import GpuFault, ProviderAccount
+from fleet.selectors.costs import joint_total
 from frontend.access import PageRequest, page
 from frontend.attention import SHOWN, attention, counts, worst_first
 from frontend.events.rows import row_of
@@ -37,7 +38,7 @@ def _context(fleet: FleetRows) -> dict[str, Any]:
     notes = server_notes(fleet)
     rates, leases, unknown = rate_now(fleet.now)
     return {
-        "money": {"rates": rates, "leases": leases, "unknown": unknown},
+        "money": {"rates": rates, "leases": leases, "unknown": unknown, "joint": joint_total(rates, at=fleet.now)},
         "fleet": fleet,
         "counts": counts(fleet),
         "notes": notes,

@@ -19,12 +19,13 @@ from fleet.api.leasing.serializers import (
     LeaseSerializer,
     OperationSerializer,
     PartSerializer,
+    joint_shown,
 )
 from fleet.api.servers import ReasonSerializer
 from fleet.enums import OperationKind, PriceComponent, PriceUnit
 from fleet.models import Lease, ProviderAccount
 from fleet.providers.base import Billing
-from fleet.selectors.costs import lease_costs, month_start
+from fleet.selectors.costs import joint_total, lease_costs, month_start
 from fleet.selectors.leasing import lease_break_even, lease_list
 from fleet.services.contracts import PricePart, lease_attach, lease_close, lease_terms_update, lease_type_in
 from fleet.services.power import lease_act
@@ -269,6 +270,7 @@ class LeaseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
             "start": start,
             "end": end,
             "totals": [money.rounded() for money in cost.totals.values()],
+            "joint": joint_shown(joint_total(cost.totals, at=end)),
             "hours": round(cost.hours, 6),
             "unknown_hours": round(cost.unknown_hours, 6),
         }

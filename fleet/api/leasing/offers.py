@@ -11,7 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from fleet.api.leasing.filters import OfferFilters
-from fleet.api.leasing.serializers import MoneySerializer, OfferSerializer, ReasonedSerializer, amount
+from fleet.api.leasing.serializers import (
+    MoneySerializer,
+    OfferSerializer,
+    RateUsedSerializer,
+    ReasonedSerializer,
+    amount,
+)
 from fleet.enums import OperationKind
 from fleet.models import Offer
 from fleet.reasons import REASON_WORDS
@@ -50,6 +56,8 @@ class PlanSerializer(serializers.Serializer[Any]):
     stop_effect = StopEffectSerializer()
     spent_this_month = MoneySerializer(many=True, help_text="Of the account, by currency.")
     budget = MoneySerializer(allow_null=True)
+    budget_used = MoneySerializer(allow_null=True, help_text="In the budget's currency, as far as rates reach.")
+    exchange_rates = RateUsedSerializer(many=True, help_text="What the budget and the highest price are compared by.")
     refusals = RefusalSerializer(many=True)
     warnings = serializers.ListField(child=serializers.CharField())
     installs_agent = serializers.BooleanField()
@@ -71,6 +79,8 @@ def plan_shown(plan: Plan) -> dict[str, Any]:
         },
         "spent_this_month": [money.rounded() for money in plan.spent.values()],
         "budget": plan.budget,
+        "budget_used": plan.used.total.rounded() if plan.used is not None else None,
+        "exchange_rates": plan.exchange_rates,
         "refusals": [
             {
                 "code": str(reason),

@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from fleet.enums import PriceComponent, PriceUnit
+from fleet.leasing.exchange import Joint
 from fleet.models import Drift, ExchangeRate, Lease, LeasePrice, Offer, Operation, ProviderAccount
 from fleet.providers.base import Billing
 from fleet.reasons import REASON_WORDS, Reason
@@ -337,12 +338,36 @@ class PartSerializer(serializers.Serializer[Any]):
     runs_while_stopped = serializers.BooleanField(default=True)
 
 
+class RateUsedSerializer(serializers.Serializer[Any]):
+    """An exchange rate that a sum rests on: one `base` is `rate` `quote` from a day on."""
+
+    base = serializers.CharField()
+    quote = serializers.CharField()
+    rate = serializers.DecimalField(max_digits=18, decimal_places=8)
+    effective_on = serializers.DateField()
+
+
+class JointSerializer(serializers.Serializer[Any]):
+    """Sums of several currencies as one, by the rates that are listed with it."""
+
+    total = MoneySerializer()
+    rates = RateUsedSerializer(many=True)
+
+
+def joint_shown(found: Joint | None) -> dict[str, Any] | None:
+    """Return a joint total as the API shows it."""
+    return None if found is None else {"total": found.total.rounded(), "rates": found.rates}
+
+
 class CostSerializer(serializers.Serializer[Any]):
     """What a lease cost in a time: each currency by itself."""
 
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     totals = MoneySerializer(many=True)
+    joint = JointSerializer(
+        allow_null=True, help_text="All in one currency; null for one currency, or where a rate is missing."
+    )
     hours = serializers.DecimalField(max_digits=18, decimal_places=6, help_text="Billed hours.")
     unknown_hours = serializers.DecimalField(
         max_digits=18, decimal_places=6, help_text="Billed hours without a known price; they are in no total."

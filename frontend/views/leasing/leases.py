@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from fleet.enums import LeaseState, OperationKind
+from fleet.selectors.costs import joint_total
 from fleet.selectors.leasing import lease_list
 from fleet.services.power import lease_act
 from frontend.access import PageRequest, page
@@ -47,6 +48,7 @@ def leases(request: PageRequest) -> HttpResponse:
         "list": found,
         "rows": reading.rows_of(found.rows, at),
         "rates": rates,
+        "joint": joint_total(rates, at=at),
         "open_count": count,
         "unknown_count": unknown,
         "state_words": {value: [tone, str(label)] for value, tone, label in STATE_WORDS},
