@@ -1,7 +1,7 @@
 """Rounds become batches: what was read since the last batch, with just as much of the rest as has changed."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,11 +31,18 @@ class Batch:
 class Batcher:
     """Collects rounds and cuts batches; threads may add and cut at once.
 
-    boot_id: names this run of the agent. take_faults: gives at most so many faults that are to be told.
+    boot_id: names this run of the agent. take_faults: gives at most so many faults that are to be told. capabilities: what this
+    agent can do.
     """
 
-    def __init__(self, boot_id: str, take_faults: Callable[[int], list[wire.Fault]]) -> None:
+    def __init__(
+        self,
+        boot_id: str,
+        take_faults: Callable[[int], list[wire.Fault]],
+        capabilities: Sequence[str] = CAPABILITIES,
+    ) -> None:
         self.boot_id = boot_id
+        self._capabilities = list(capabilities)
         self.lost_samples = 0
         self._take_faults = take_faults
         self._lock = threading.Lock()
@@ -90,7 +97,7 @@ class Batcher:
                 os_boot_id=clock.os_boot_id(),
                 spooled_batches=spooled_batches,
                 lost_samples=lost_samples + self.lost_samples,
-                capabilities=list(CAPABILITIES),
+                capabilities=self._capabilities,
             )
         return Batch(report, max(len(host_samples), sum(len(gpu.samples) for gpu in gpus)))
 

@@ -13,6 +13,7 @@ import zstandard
 
 from fleet.agent import clock, wire
 from fleet.agent.batch import Batcher, Round
+from fleet.agent.capabilities import capabilities
 from fleet.agent.engines.lane import EngineLane
 from fleet.agent.faults.kernel_log import KernelLog
 from fleet.agent.faults.ledger import FaultLedger
@@ -64,7 +65,7 @@ class Agent:
         self._kernel_log = KernelLog(self._ledger.note, state.kernel_log_path)
         self._driver = DriverWatch(read_options(policy), self._ledger)
         self._host = HostSampler()
-        self._batcher = Batcher(str(uuid4()), self._ledger.take)
+        self._batcher = Batcher(str(uuid4()), self._ledger.take, capabilities(policy, identity))
         self._spool = Spool(
             state.spool_path,
             max_bytes=policy.spool_megabytes * 1024 * 1024,

@@ -1,13 +1,15 @@
 """Engines in containers, through the Docker Engine API: found again by their labels, and never trusted to be as was asked."""
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from fleet.agent.engines import container_logs, docker_socket, pull
+from fleet.agent.engines import container_logs, docker_socket, keeper, pull
 from fleet.agent.engines.container_spec import creation, mismatch
 from fleet.agent.engines.contract import Exit, Look, StartError, Tell, UnusableError
 from fleet.agent.orders import ReplicaOrder
@@ -97,7 +99,7 @@ class ContainerRuntime:
             generation=int(seen["Config"]["Labels"].get(GENERATION_LABEL, "0")),
             handle=f"container {self._name(replica)}",
             started_at_ms=_stamp_ms(state.get("StartedAt", "")),
-            ended=None if is_running else _exit_of(state),
+            ended=None if is_running else _exit_of(state, seen["Id"]),
             is_frozen=bool(state.get("Paused")),
             pid=state.get("Pid") or None,
             image_id=seen.get("Image", ""),
@@ -202,13 +204,20 @@ def _sentence(error: Exception) -> str:
     return str(explanation or f"{type(error).__name__}: {error}")[:400]
 
 
-def _exit_of(state: dict[str, Any]) -> Exit:
+def _exit_of(state: dict[str, Any], container: str) -> Exit:
     if state.get("Status") in {"created", "configured"}:
         return Exit(detail=f"The container was made and never ran. {state.get('Error', '')}".strip())
     code = int(state.get("ExitCode", 0))
     number = code - 128 if 128 < code < 160 else None
-    reason = "out_of_memory" if state.get("OOMKilled") else "exited"
+    is_too_big = state.get("OOMKilled") or (number == signal.SIGKILL and _did_kernel_kill(container))
+    reason = "out_of_memory" if is_too_big else "exited"
     return Exit(None if number else code, number, reason, state.get("Error", "") or "")
+
+
+@lru_cache(maxsize=256)
+def _did_kernel_kill(container: str) -> bool:
+    """Say whether the kernel's log tells of a kill for memory in a container: not every engine notices one of a child."""
+    return keeper.kernel_log_has(rb"oom-kill:.*" + container.encode())
 
 
 def _stamp_ms(stamp: str) -> int:

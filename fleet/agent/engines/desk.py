@@ -60,7 +60,10 @@ class Desk:
         image_id = runtime.prepare(order, tell)
         if order.wanted == "pull":
             return image_id
-        runtime.clear(order.id)  # what ended may hold the port's name or the container's
+        ended = runtime.look(order.id)
+        if ended is not None and ended.generation == order.generation:
+            runtime.fetch_log(order.id, log_path)  # the last words may have come after the end was seen
+        runtime.clear(order.id)  # what ended may hold a port or a name
         if checks.is_port_taken(order):
             raise StartError("port_in_use", _port_sentence(order))
         log_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

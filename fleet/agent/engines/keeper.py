@@ -234,7 +234,12 @@ def oom_kills() -> int:
 
 def was_killed_by_kernel(pid: int) -> bool:
     """Say whether the kernel's log tells of killing this process for memory; False where it cannot be read."""
-    wanted = re.compile(rb"Killed process %d\b" % pid)
+    return kernel_log_has(rb"Killed process %d\b" % pid)
+
+
+def kernel_log_has(pattern: bytes) -> bool:
+    """Say whether a line of the kernel's log matches; False where it cannot be read."""
+    wanted = re.compile(pattern)
     try:
         descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Changes that come together are told together.
 TOGETHER_SECONDS: Final = 0.05
+# How long the first report waits until it is known what runs; a container engine may hang.
+LOOK_OVER_SECONDS: Final = 5.0
 MAX_MESSAGE_BYTES: Final = 512 * 1024
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,9 @@ class Messenger:
     # ---- its own thread
 
     def _work(self) -> None:
+        deadline = time.monotonic() + LOOK_OVER_SECONDS
+        while not self._engines.is_looked_over and time.monotonic() < deadline and not self._is_closing:
+            time.sleep(TOGETHER_SECONDS)
         while self._await_turn():
             try:
                 if self._is_news or time.monotonic() >= self._next_report:

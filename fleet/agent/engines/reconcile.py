@@ -118,6 +118,11 @@ class Engines:
         """Of the orders that the replicas follow, -1 before any."""
         return self._version
 
+    @property
+    def is_looked_over(self) -> bool:
+        """Whether it was seen of every replica if it runs: before that a status is only what an earlier run remembers."""
+        return all(replica.has_looked for replica in self.replicas())
+
     def statuses(self) -> list[ReplicaStatus]:
         """Return what is to be told of all replicas, of those that were stopped since the last report too."""
         with self._turn:

@@ -30,7 +30,8 @@ class CancelledError(Exception):
 class Replica(Told):
     """order: what should be so, None when nothing should; record: what was done so far.
 
-    is_hurried: it is to be gone soon, callers or not. is_gone: nothing of it is left, and nothing is wanted.
+    has_looked: it was seen whether anything runs. is_hurried: it is to be gone soon, callers or not. is_gone: nothing of it is
+    left, and nothing is wanted.
     """
 
     def __init__(self, desk: Desk, record: Record, order: ReplicaOrder | None) -> None:
@@ -38,7 +39,7 @@ class Replica(Told):
         self.order = order
         self.is_hurried = False
         self.is_gone = False
-        self._has_looked = False
+        self.has_looked = False
         self._looking: Task[Look | None] | None = None
         self._starting: Task[str] | None = None
         self._next_look = self._next_try = 0.0
@@ -66,7 +67,7 @@ class Replica(Told):
         now = self._desk.now()
         self._take_start(now)
         self._take_look(now)
-        if not self._has_looked or self._starting is not None:
+        if not self.has_looked or self._starting is not None:
             return
         if self._is_to_stop():
             self._step_stop(now)
@@ -200,7 +201,7 @@ class Replica(Told):
         record.starts = [*record.starts[-20:], self._desk.now_ms()]
         record.serving_since_ms = None
         self._desk.book.drop_old_logs(record.order)
-        self._watch, self._has_looked, self._next_look = None, False, 0.0
+        self._watch, self.has_looked, self._next_look = None, False, 0.0
         self.reader.earn_start()
         self.word = "starting"
         self._say("starting")
@@ -292,7 +293,7 @@ class Replica(Told):
             except OSError as error:  # the daemon does not answer: what is known stays so
                 log.warning("Replica %s cannot be looked at: %s", self.record.order.id, error)
             else:
-                self._has_looked = True
+                self.has_looked = True
         if self._looking is None and self._starting is None and now >= self._next_look:
             self._next_look = now + self._desk.pace.look
             replica, runtime, path = self.record.order.id, self.runtime, self._desk.book.log_of(self.record.order)
