@@ -4,13 +4,14 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django_filters.rest_framework import DjangoFilterBackend
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.traffic import TrafficSerializer, traffic_body
 from endpoints.enums import Phase
 from endpoints.models import Endpoint
 from endpoints.selectors import endpoint_list, endpoint_urls, rollout_open
@@ -22,6 +23,7 @@ from endpoints.services.rollouts import (
     rollout_pause,
     rollout_resume,
 )
+from endpoints.traffic import WINDOWS
 from fleet.api.filters import SelectorFilters, any_of, text
 from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
@@ -151,7 +153,7 @@ class EndpointViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
     filter_backends = (DjangoFilterBackend,)
     filterset_class = EndpointFilters
     capability: ClassVar[CapabilityTable] = {
-        **dict.fromkeys(("list", "retrieve"), Capability.FLEET_VIEW),
+        **dict.fromkeys(("list", "retrieve", "traffic"), Capability.FLEET_VIEW),
         **dict.fromkeys(("create", "partial_update", "destroy", "scale", "restart", "rollback"), _MANAGE),
         **dict.fromkeys(("pause", "resume", "cancel"), _MANAGE),
         **dict.fromkeys(("nginx_conf", "haproxy_cfg"), _MANAGE),
@@ -259,3 +261,17 @@ class EndpointViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
         endpoint = endpoint_named(name)
         rollout_cancel(endpoint_id=endpoint.pk, actor=Actor.from_request(request))
         return self._shown(endpoint, status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        summary="Show what went through the gateways",
+        parameters=[
+            OpenApiParameter("window", str, enum=list(WINDOWS), description="Of the last 15 min, 1 h or 24 h.")
+        ],
+        responses=TrafficSerializer,
+        filters=False,
+    )
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def traffic(self, request: Request, name: str) -> Response:
+        """Return requests by class of status, and queue, first byte and total time of all gateways together."""
+        body = traffic_body(endpoint_named(name), request.query_params.get("window", "15m"))
+        return Response(TrafficSerializer(body).data)
