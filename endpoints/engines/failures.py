@@ -68,8 +68,9 @@ _PATTERNS: Final[Sequence[tuple[str, str]]] = (
     (
         "model_missing",
         (
-            r"repository not found|repositorynotfounderror|not a valid model identifier|404 client error|does not appear to have a file"
-            r"|failed to open gguf|no such file or directory.*(?:config\.json|\.gguf|\.safetensors)"
+            r"repository not found|repositorynotfounderror|not a valid model identifier|404 client error"
+            r"|does not appear to have a file|failed to open gguf"
+            r"|no such file or directory.*(?:config\.json|\.gguf|\.safetensors)"
         ),
     ),
     (
