@@ -105,6 +105,7 @@ class JoinToken(models.Model):
     region = models.CharField(max_length=64, blank=True, default="")
     is_simulated = models.BooleanField(default=False)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, null=True, related_name="join_tokens")
+    is_for_startup = models.BooleanField(default=False)
     created_at = models.DateTimeField()
     created_by_name = models.CharField(max_length=200)
     expires_at = models.DateTimeField()

@@ -12,7 +12,7 @@ from fleet.providers.gpu_models import is_same_model
 from fleet.reasons import Reason
 from fleet.services.cleaning import clean_text
 from fleet.services.leases import bill, observed_facts, price_new, price_set
-from fleet.services.telling_leases import tell_lease
+from fleet.services.telling_leases import tell_drift, tell_lease
 from panel.core.enums import Severity
 from panel.core.events import event_write
 from panel.core.money import Money
@@ -56,10 +56,14 @@ def drift_note(
             server_id=lease.server_id if lease else None,
             data={"kind": str(kind), "external_id": external_id, "name": name, "drift_id": drift.pk},
         )
+        tell_drift(drift)
         return drift
+    before = [getattr(drift, field) for field in facts if field != "last_seen_at"]
     for field, value in facts.items():
         setattr(drift, field, value)
     drift.save(update_fields=list(facts))
+    if before != [getattr(drift, field) for field in facts if field != "last_seen_at"]:
+        tell_drift(drift)
     return drift
 
 
@@ -68,6 +72,7 @@ def drift_settle(drifts: list[Drift], resolution: DriftResolution, at: datetime)
     for drift in drifts:
         drift.resolved_at, drift.resolution = at, resolution
         drift.save(update_fields=["resolved_at", "resolution"])
+        tell_drift(drift)
 
 
 def spec_differences(lease: Lease, machine: Machine) -> dict[str, tuple[Any, Any]]:

@@ -15,6 +15,7 @@ from fleet.services.cleaning import clean_machine, clean_text
 from fleet.services.contracts import lease_attach
 from fleet.services.drift import drift_settle, lease_adopt
 from fleet.services.leases import lease_locked, price_set
+from fleet.services.telling_leases import tell_drift
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
@@ -109,5 +110,6 @@ def drift_ignore(*, drift_id: int, until: datetime, actor: Actor, reason: str = 
         drift = _open_drift(drift_id)
         drift.ignored_until, drift.ignored_by_name = until, clean_text(actor.name, 200)
         drift.save(update_fields=["ignored_until", "ignored_by_name"])
+        tell_drift(drift)
         audit(actor=actor, action="drift.ignore", target=drift, after={"until": until.isoformat()}, reason=reason)
     return drift

@@ -57,10 +57,13 @@ def join_token_create(
     region: str = "",
     is_simulated: bool = False,
     server: Server | None = None,
+    is_for_startup: bool = False,
 ) -> NewJoinToken:
     """Make a one-time token with which one machine joins under `name` within 24 h.
 
-    server: an existing one that shall be joined again (its agent's present token ends when the new one is used).
+    server: an existing one that shall be joined again (its agent's present token ends when the new one is used). Lines that
+    were made for it before and not used are taken back. is_for_startup: it goes into an ordered machine's start-up script,
+    where it stays good beside a line that a person makes.
     Raises InvalidInput for a name that is empty, too long, taken, or promised by another usable token.
     """
     if server is not None:
@@ -73,6 +76,8 @@ def join_token_create(
                 code="name_promised",
                 field="name",
             )
+        if server is not None and not is_for_startup:
+            _take_back_lines(server, actor)
         issued = tokens.issue(tokens.JOIN_TOKEN)
         at = now()
         row = JoinToken.objects.create(
@@ -83,6 +88,7 @@ def join_token_create(
             region=clean_text(region or (server.region if server else ""), 64),
             is_simulated=server.is_simulated if server else is_simulated,
             server=server,
+            is_for_startup=is_for_startup,
             created_at=at,
             created_by_name=actor.name[:200],
             expires_at=at + JOIN_TOKEN_LIFETIME,
@@ -90,6 +96,15 @@ def join_token_create(
         after = {"name": name, "token_prefix": row.prefix, "rejoins_server": server.pk if server else None}
         audit(actor=actor, action="join_token.create", target=row, after=after)
     return NewJoinToken(row, issued.token)
+
+
+def _take_back_lines(server: Server, actor: Actor) -> None:
+    """Take back the lines that people made for a server and nobody used, in the caller's transaction."""
+    for row in JoinToken.objects.select_for_update().filter(_usable(), server=server, is_for_startup=False):
+        row.revoked_at = now()
+        row.save(update_fields=["revoked_at"])
+        audit(actor=actor, action="join_token.revoke", target=row, reason="a newer line was made")
+        tell_join(row)
 
 
 def join_token_revoke(*, join_token: JoinToken, actor: Actor) -> JoinToken:

@@ -204,7 +204,7 @@ def _server_for(server_id: int | None, name: str, offer: Offer) -> Server:
 
 def _startup_script(server: Server, actor: Actor, url: str) -> str:
     """Return the shell text that installs the agent and joins it to this server, with a one-time token."""
-    token = join_token_create(name=server.name, actor=actor, server=server).token
+    token = join_token_create(name=server.name, actor=actor, server=server, is_for_startup=True).token
     return f"#!/bin/sh\n{join_command(url=url, token=token)}\n"
 
 

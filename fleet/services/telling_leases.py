@@ -1,8 +1,8 @@
-"""What pages hear of leases and operations after a commit. Topics: `leases` (all), `operation.<id>`."""
+"""What pages hear of leases, operations and differences after a commit. Topics: `leases` (all), `operation.<id>`, `drift`."""
 
 from typing import Any
 
-from fleet.models import Lease, Operation
+from fleet.models import Drift, Lease, Operation
 from fleet.selectors.live import iso
 from panel.core.live import publish_later
 
@@ -49,3 +49,26 @@ def tell_operation(operation: Operation) -> None:
     entry = {"operations": {str(operation.pk): operation_live(operation)}}
     publish_later(f"operation.{operation.pk}", entry)
     publish_later("leases", entry)
+
+
+def drift_live(drift: Drift) -> dict[str, Any]:
+    """Return a difference as it stands in live frames; amounts as text, since they are decimal."""
+    return {
+        "id": drift.pk,
+        "kind": str(drift.kind),
+        "account_id": drift.account_id,
+        "lease_id": drift.lease_id,
+        "external_id": drift.external_id,
+        "name": drift.name,
+        "cost_per_hour": str(drift.cost_per_hour) if drift.cost_per_hour is not None else None,
+        "currency": drift.currency,
+        "first_seen_at": iso(drift.first_seen_at),
+        "ignored_until": iso(drift.ignored_until),
+        "resolved_at": iso(drift.resolved_at),
+        "resolution": str(drift.resolution),
+    }
+
+
+def tell_drift(drift: Drift) -> None:
+    """Publish a difference that is new, changed or settled, once the transaction commits."""
+    publish_later("drift", {"drifts": {str(drift.pk): drift_live(drift)}})

@@ -36,7 +36,8 @@ def rental_tabs(current: str) -> dict[str, Any]:
             "href": reverse(name),
             "label": label,
             "current": name == current,
-            "count": waiting if name == "drift" and waiting else None,
+            "count": waiting if name == "drift" else None,
+            "live": "drift/count.html" if name == "drift" else "",
         }
         for name, label in _TABS
     ]

@@ -1,11 +1,11 @@
-"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `job.<id>`, `leases`, `operation.<id>`, `events`."""
+"""The topics of the fleet: `fleet`, `server.<id>`, `gpu.<id>`, `join.<id>`, `job.<id>`, `leases`, `operation.<id>`, …"""
 
 from collections import defaultdict
 from typing import Any
 
 from fleet import selectors as fleet
-from fleet.models import Gpu, Job, JoinToken, Lease, Operation, Server
-from fleet.services.telling_leases import lease_live, operation_live
+from fleet.models import Drift, Gpu, Job, JoinToken, Lease, Operation, Server
+from fleet.services.telling_leases import drift_live, lease_live, operation_live
 from monitoring.live.frames import gpu_entry, gpu_summary, host_entry
 from monitoring.live.topics import Topic, register
 from monitoring.selectors import latest_for_gpus, latest_for_servers
@@ -113,6 +113,12 @@ def leases_snapshot(_identifier: int) -> LiveData:
     }
 
 
+def drift_snapshot(_identifier: int) -> LiveData:
+    """Return every difference that is not settled, also those that are ignored for a time."""
+    drifts = Drift.objects.filter(resolved_at=None)
+    return {"drifts": {str(drift.pk): drift_live(drift) for drift in drifts}}
+
+
 def operation_snapshot(identifier: int) -> LiveData:
     """Return one operation with its steps."""
     operation = Operation.objects.filter(pk=identifier).first()
@@ -141,5 +147,6 @@ def register_all() -> None:
     register(Topic("join", _may_view_join, join_snapshot))
     register(Topic("leases", _may_view_fleet, leases_snapshot, has_id=False))
     register(Topic("operation", _may_view_operation, operation_snapshot))
+    register(Topic("drift", _may_view_fleet, drift_snapshot, has_id=False))
     register(Topic("job", _may_view_job, job_snapshot))
     register(Topic(EVENTS_TOPIC, _may_view_events, events_snapshot, has_id=False))

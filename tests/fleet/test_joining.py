@@ -235,3 +235,15 @@ def test_a_join_costs_few_queries(client):
         post_join(client, made.token)
     statements = [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
     assert len(statements) <= 8, "\n".join(statements)
+
+
+def test_a_newer_line_for_a_server_takes_back_older_ones_and_leaves_the_start_up_scripts():
+    server = joined("gpu-9")[0].server
+    startup, first, second = (
+        join_token_create(name="", actor=OPERATOR, server=server, is_for_startup=is_for_startup)
+        for is_for_startup in (True, False, False)
+    )
+    revoked = dict(JoinToken.objects.values_list("pk", "revoked_at"))
+    assert revoked[first.row.pk] is not None
+    assert revoked[second.row.pk] is None
+    assert revoked[startup.row.pk] is None

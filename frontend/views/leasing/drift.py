@@ -16,7 +16,7 @@ from fleet.selectors.leasing import drift_list
 from fleet.services.drift_actions import drift_accept, drift_adopt, drift_end, drift_ignore
 from frontend.access import PageRequest, page
 from frontend.leasing.drifts import IGNORE_FOR, DriftRow, filtered, read_filter
-from frontend.leasing.tabs import page_number, rental_tabs, rows_of
+from frontend.leasing.tabs import open_drifts, page_number, rental_tabs, rows_of
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.core.clock import now
@@ -25,7 +25,10 @@ from panel.core.errors import FleetdeckError
 
 @page(Capability.FLEET_VIEW)
 def drift(request: PageRequest) -> HttpResponse:
-    """Show where panel and provider differ."""
+    """Show where panel and provider differ; parts of it for the page that is kept as it is now."""
+    part = request.GET.get("part", "")
+    if part == "count":
+        return render(request, "drift/count.html", {"waiting": open_drifts().count()})
     wanted = read_filter(request.GET.dict())
     found = rows_of(filtered(wanted), page_number(request.GET.get("page", "")))
     context = {
@@ -36,8 +39,10 @@ def drift(request: PageRequest) -> HttpResponse:
         "kinds": DriftKind.choices,
         "accounts": list(ProviderAccount.objects.filter(removed_at=None).order_by("name").values_list("pk", "name")),
         "ignore_for": [(key, label) for key, (label, _length) in IGNORE_FOR.items()],
-        **rental_tabs("drift"),
     }
+    if part == "rows":
+        return render(request, "drift/rows.html", context)
+    context |= rental_tabs("drift")
     return render(request, "drift/page.html", context)
 
 
