@@ -81,6 +81,8 @@ class GatewayLane:
             self._thread.join(LAST_SEND_SECONDS)
         if self._shipper is not None:
             self._shipper.close()
+        self._client.close()
+        self._sender.close()
 
     @property
     def pid(self) -> int | None:

@@ -156,6 +156,8 @@ class EnvoyProcess:
             if self._is_there(record) and self.admin.is_ready():
                 seconds = time.time() - (self._book.serving or record).started_at
                 try:
+                    # Close each connection with its next answer, and take no more.
+                    admin.ask("POST", "/healthcheck/fail")
                     admin.ask("POST", "/drain_listeners")
                     active = admin.stats(r"^http[.]callers[.]downstream_rq_active$")
                 except AdminError:
