@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from fleet.providers.aliyun.account import AliyunAccount
 from fleet.providers.aliyun.bills import charge_of, days_of
-from fleet.providers.aliyun.choices import choices_of, snapshots_of
+from fleet.providers.aliyun.choices import choices_of, images_of
 from fleet.providers.aliyun.client import EcsClient
 from fleet.providers.aliyun.machines import machine_of
 from fleet.providers.aliyun.offers import offers_of
@@ -20,14 +20,9 @@ from fleet.providers.base import (
     PREPAID,
     AccountCheck,
     Billing,
-    CanOrder,
-    CanReboot,
-    CanStop,
     Charge,
     Field,
     HasBilling,
-    HasSnapshots,
-    HasSpot,
     Machine,
     MachineOrder,
     OfferFound,
@@ -40,7 +35,7 @@ from fleet.providers.clouds import RegionalCloud
 from fleet.providers.errors import NotThere
 from fleet.providers.permissions import tried
 from fleet.providers.reading import text
-from fleet.providers.regions import global_id, local_id, region_list, word_list
+from fleet.providers.regions import local_id, word_list
 
 DISKS: Final[Mapping[str, str | Promise]] = {
     "cloud_essd": "ESSD",
@@ -49,14 +44,13 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Aliyun(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot, HasBilling):
+class Aliyun(RegionalCloud[EcsClient], HasBilling):
     """ECS instances of one Alibaba Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "aliyun"
     label = _("Alibaba Cloud ECS")
     currency: ClassVar[str] = "CNY"
     docs_url = "https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-overview"
-    has_client_token: ClassVar[bool] = True
     preemption_notice = timedelta(minutes=5)
     credential_fields = (
         Field(
@@ -108,8 +102,23 @@ class Aliyun(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot,
     def _client(self) -> EcsClient:
         return EcsClient(self._rpc())
 
-    def _regions(self) -> list[str]:
-        return list(region_list(self.options["regions"]))
+    def _machine(self, instance: Mapping[str, Any], region: str) -> Machine:
+        return machine_of(instance, region)
+
+    def _instances(self, client: EcsClient, region: str, *, name: str = "") -> list[dict[str, Any]]:
+        return client.instances(region, InstanceName=name) if name else client.instances(region)
+
+    def _run(self, client: EcsClient, region: str, order: MachineOrder) -> str:
+        return client.run(region, order_params(order, order_options(self, order)))
+
+    def _stopped_mode(self, instance: Mapping[str, Any]) -> str:
+        return "KeepCharging" if text(instance, "InstanceChargeType") == "PrePaid" else "StopCharging"
+
+    def _choices(self, client: EcsClient, region: str, name: str) -> list[tuple[str, str, str]]:
+        return choices_of(client, region, name)
+
+    def _images(self, client: EcsClient, region: str) -> list[Snapshot]:
+        return images_of(client, region)
 
     def check(self) -> AccountCheck:
         """See Provider. Listing and ordering are tried by dry runs, which change nothing."""
@@ -128,42 +137,12 @@ class Aliyun(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot,
             balance=balance,
         )
 
-    def machines(self) -> list[Machine]:
-        """See Provider: of all regions, or none."""
-        client = self._client()
-        return [machine_of(each, region) for region in self._regions() for each in client.instances(region)]
-
-    def machine(self, external_id: str) -> Machine | None:
-        """See Provider. The id names the region, so a region that was taken off the list is still asked."""
-        region, instance_id = local_id(external_id)
-        found = self._client().instance(region, instance_id)
-        return None if found is None else machine_of(found, region)
-
-    def named(self, name: str) -> list[Machine]:
-        """See Provider; the API filters, where an asterisk would be a wildcard."""
-        client = self._client()
-        found = [
-            machine_of(each, region)
-            for region in self._regions()
-            for each in client.instances(region, InstanceName=name)
-        ]
-        return [machine for machine in found if machine.name == name]
-
     def offers(self) -> list[OfferFound]:
         """See HasOffers: one for each zone, type and way of paying."""
         client = self._client()
         prices = Prices(client, self.credentials["access_key_id"])
         beginnings = word_list(self.options["instance_types"])
         return [offer for region in self._regions() for offer in offers_of(client, prices, region, beginnings)]
-
-    def order_choices(self, name: str) -> Mapping[str, str]:
-        """See CanOrder: images, security groups, vSwitches and key pairs of all regions."""
-        return choices_of(self._client(), self._regions(), name)
-
-    def create(self, order: MachineOrder) -> str:
-        """See CanOrder. The name is the client token too, so that the same order is never met twice."""
-        region = str(order.details["region"])
-        return global_id(region, self._client().run(region, order_params(order, order_options(self, order))))
 
     def terminate(self, external_id: str) -> None:
         """See CanOrder: the instance and its system disk. A subscription that still runs is refused by the provider."""
@@ -172,33 +151,6 @@ class Aliyun(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot,
             self._client().delete(region, instance_id)
         except NotThere:
             return
-
-    def start(self, external_id: str) -> None:
-        """See CanStop. The hardware of a stopped instance is given up, so this may be refused for want of stock."""
-        self._client().start(*local_id(external_id))
-
-    def stop(self, external_id: str) -> None:
-        """See CanStop. The mode is always sent, because what the account has as default is not known here."""
-        region, instance_id = local_id(external_id)
-        client = self._client()
-        found = client.instance(region, instance_id)
-        if found is None:
-            raise NotThere(f"There is no instance {instance_id} in {region}.")
-        is_prepaid = text(found, "InstanceChargeType") == "PrePaid"
-        client.stop(region, instance_id, "KeepCharging" if is_prepaid else "StopCharging")
-
-    def reboot(self, external_id: str) -> None:
-        """See CanReboot."""
-        self._client().reboot(*local_id(external_id))
-
-    def snapshots(self) -> list[Snapshot]:
-        """See HasSnapshots: images, from which a machine is ordered as from any other."""
-        return snapshots_of(self._client(), self._regions())
-
-    def snapshot(self, external_id: str, name: str) -> str:
-        """See HasSnapshots: an image of all disks, while the machine runs on."""
-        region, instance_id = local_id(external_id)
-        return self._client().create_image(region, instance_id, name)
 
     def stop_effect(self, billing: Billing) -> StopEffect:
         """See Provider."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -11,12 +11,7 @@ from fleet.providers.base import (
     PREPAID,
     AccountCheck,
     Billing,
-    CanOrder,
-    CanReboot,
-    CanStop,
     Field,
-    HasSnapshots,
-    HasSpot,
     Machine,
     MachineOrder,
     OfferFound,
@@ -29,9 +24,9 @@ from fleet.providers.clouds import RegionalCloud
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.permissions import may, tried
 from fleet.providers.reading import text
-from fleet.providers.regions import global_id, local_id, region_list, word_list
+from fleet.providers.regions import local_id, word_list
 from fleet.providers.tencent.account import TencentAccount
-from fleet.providers.tencent.choices import IMAGE_NAME_LENGTH, choices_of, snapshots_of
+from fleet.providers.tencent.choices import IMAGE_NAME_LENGTH, choices_of, images_of
 from fleet.providers.tencent.client import CvmClient
 from fleet.providers.tencent.codes import ENDING_ALREADY
 from fleet.providers.tencent.machines import machine_of
@@ -46,14 +41,14 @@ DISKS: Final[Mapping[str, str | Promise]] = {
 }
 
 
-class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot):
+class Tencent(RegionalCloud[CvmClient]):
     """CVM instances of one Tencent Cloud account in the regions that it names."""
 
     kind: ClassVar[str] = "tencent"
     label = _("Tencent Cloud CVM")
     currency: ClassVar[str] = "CNY"
     docs_url = "https://cloud.tencent.com/document/api/213/15689"
-    has_client_token: ClassVar[bool] = True
+    image_name_length: ClassVar[int] = IMAGE_NAME_LENGTH
     credential_fields = (
         Field(
             name="secret_id",
@@ -99,8 +94,25 @@ class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot
     def _client(self) -> CvmClient:
         return CvmClient(self._rpc())
 
-    def _regions(self) -> list[str]:
-        return list(region_list(self.options["regions"]))
+    def _machine(self, instance: Mapping[str, Any], region: str) -> Machine:
+        return machine_of(instance, region)
+
+    def _instances(self, client: CvmClient, region: str, *, name: str = "") -> list[dict[str, Any]]:
+        return client.instances(region, [{"Name": "instance-name", "Values": [name]}] if name else ())
+
+    def _run(self, client: CvmClient, region: str, order: MachineOrder) -> str:
+        return client.run(region, order_body(order, order_options(self, order)))
+
+    def _stopped_mode(self, instance: Mapping[str, Any]) -> str:
+        """Return the mode; a type that cannot be stopped without charge is refused (NOT_SUPPORTED) and goes on running."""
+        is_hourly = text(instance, "InstanceChargeType") == "POSTPAID_BY_HOUR"
+        return "STOP_CHARGING" if is_hourly else "KEEP_CHARGING"
+
+    def _choices(self, client: CvmClient, region: str, name: str) -> list[tuple[str, str, str]]:
+        return choices_of(client, region, name)
+
+    def _images(self, client: CvmClient, region: str) -> list[Snapshot]:
+        return images_of(client, region)
 
     def check(self) -> AccountCheck:
         """See Provider. Ordering is tried by a dry run, which changes nothing."""
@@ -118,23 +130,6 @@ class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot
             balance=balance,
         )
 
-    def machines(self) -> list[Machine]:
-        """See Provider: of all regions, or none."""
-        client = self._client()
-        return [machine_of(each, region) for region in self._regions() for each in client.instances(region)]
-
-    def machine(self, external_id: str) -> Machine | None:
-        """See Provider. The id names the region, so a region that was taken off the list is still asked."""
-        region, instance_id = local_id(external_id)
-        found = self._client().instance(region, instance_id)
-        return None if found is None else machine_of(found, region)
-
-    def named(self, name: str) -> list[Machine]:
-        """See Provider; the API filters."""
-        client, filters = self._client(), [{"Name": "instance-name", "Values": [name]}]
-        found = [machine_of(each, region) for region in self._regions() for each in client.instances(region, filters)]
-        return [machine for machine in found if machine.name == name]
-
     def offers(self) -> list[OfferFound]:
         """See HasOffers: one for each zone, type and way of paying."""
         client = self._client()
@@ -144,15 +139,6 @@ class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot
             for region in self._regions()
             for offer in offers_of(client.sold(region, CHARGE_TYPES), client.types(region), region, beginnings)
         ]
-
-    def order_choices(self, name: str) -> Mapping[str, str]:
-        """See CanOrder: images, security groups, networks and SSH keys of all regions."""
-        return choices_of(self._client(), self._regions(), name)
-
-    def create(self, order: MachineOrder) -> str:
-        """See CanOrder. The name is the client token too, so that the same order is never met twice."""
-        region = str(order.details["region"])
-        return global_id(region, self._client().run(region, order_body(order, order_options(self, order))))
 
     def terminate(self, external_id: str) -> None:
         """See CanOrder: the instance and its system disk; a subscription needs a second call, which the next round makes."""
@@ -164,36 +150,6 @@ class Tencent(RegionalCloud, CanOrder, CanReboot, CanStop, HasSnapshots, HasSpot
         except Refused as error:
             if error.raw_code != ENDING_ALREADY:
                 raise
-
-    def start(self, external_id: str) -> None:
-        """See CanStop. An instance that was stopped without charge may be refused for want of stock."""
-        self._client().start(*local_id(external_id))
-
-    def stop(self, external_id: str) -> None:
-        """See CanStop. The mode is always sent, because the API's own default goes on charging.
-
-        A type that cannot be stopped without charge is refused (NOT_SUPPORTED) and goes on running.
-        """
-        region, instance_id = local_id(external_id)
-        client = self._client()
-        found = client.instance(region, instance_id)
-        if found is None:
-            raise NotThere(f"There is no instance {instance_id} in {region}.")
-        is_hourly = text(found, "InstanceChargeType") == "POSTPAID_BY_HOUR"
-        client.stop(region, instance_id, "STOP_CHARGING" if is_hourly else "KEEP_CHARGING")
-
-    def reboot(self, external_id: str) -> None:
-        """See CanReboot."""
-        self._client().reboot(*local_id(external_id))
-
-    def snapshots(self) -> list[Snapshot]:
-        """See HasSnapshots: images, from which a machine is ordered as from any other."""
-        return snapshots_of(self._client(), self._regions())
-
-    def snapshot(self, external_id: str, name: str) -> str:
-        """See HasSnapshots: an image of the system disk, while the machine runs on."""
-        region, instance_id = local_id(external_id)
-        return self._client().create_image(region, instance_id, name[:IMAGE_NAME_LENGTH])
 
     def stop_effect(self, billing: Billing) -> StopEffect:
         """See Provider."""

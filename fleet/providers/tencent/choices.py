@@ -1,6 +1,6 @@
 """What an account has to choose from when it orders, and the images that it saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fleet.providers.base import Snapshot
@@ -12,18 +12,8 @@ IMAGE_NAME_LENGTH: Final = 60
 IMAGE_KINDS: Final = ("PRIVATE_IMAGE", "SHARED_IMAGE", "PUBLIC_IMAGE")
 
 
-def choices_of(client: CvmClient, regions: Sequence[str], name: str) -> dict[str, str]:
-    """Return id → label of what one order field may hold; {} for fields that are typed."""
-    found: dict[str, str] = {}
-    for region in regions:
-        found |= {
-            key: f"{label or key} ({place or region})" for key, label, place in _entries(client, region, name) if key
-        }
-    return found
-
-
-def _entries(client: CvmClient, region: str, name: str) -> list[tuple[str, str, str]]:
-    """Return (id, label, place) of everything in a region for one order field."""
+def choices_of(client: CvmClient, region: str, name: str) -> list[tuple[str, str, str]]:
+    """Return (id, label, place) of everything in a region for one order field; nothing for fields that are typed."""
     if name == "image":
         images = client.images(region, IMAGE_KINDS)
         return [(text(each, "ImageId"), text(each, "ImageName"), region) for each in images]
@@ -40,9 +30,9 @@ def _entries(client: CvmClient, region: str, name: str) -> list[tuple[str, str, 
     return []
 
 
-def snapshots_of(client: CvmClient, regions: Sequence[str]) -> list[Snapshot]:
-    """Return the account's own images, also those that are still being saved; an id is what an order takes as image."""
-    return [_snapshot(image) for region in regions for image in client.images(region, IMAGE_KINDS[:1])]
+def images_of(client: CvmClient, region: str) -> list[Snapshot]:
+    """Return the account's own images in a region, also those still being saved; an id is what an order takes."""
+    return [_snapshot(image) for image in client.images(region, IMAGE_KINDS[:1])]
 
 
 def _snapshot(image: Mapping[str, Any]) -> Snapshot:
