@@ -32,8 +32,15 @@ class AccessLog:
         self._cursor = cursor
 
     def lines(self) -> Iterator[tuple[bytes, Cursor]]:
-        """Yield each whole line that is there, with the cursor behind it."""
+        """Yield each whole line that is there, with the cursor behind it.
+
+        The newer file is read only if it was there before the older one was read to its end: else lines might still be
+        added to that one in between, and would be passed over.
+        """
+        is_new_there = self._path.exists()
         for path in (self._old_path, self._path):
+            if path == self._path and not is_new_there:
+                return
             with suppress(FileNotFoundError), path.open("rb") as file:
                 inode = os.fstat(file.fileno()).st_ino
                 if self._is_read_already(path, inode):
@@ -76,7 +83,8 @@ class AccessLog:
 
     def _lines_of(self, file: BinaryIO, inode: int) -> Iterator[tuple[bytes, Cursor]]:
         offset = self._cursor.offset if self._cursor is not None and self._cursor.inode == inode else 0
-        file.seek(offset)
+        file.seek(offset if offset <= os.fstat(file.fileno()).st_size else 0)
+        offset = file.tell()
         for line in file:
             if not line.endswith(b"\n"):
                 return  # still being written

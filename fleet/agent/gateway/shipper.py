@@ -28,6 +28,7 @@ from fleet.agent.spool import Spool
 
 # The data plane writes its log this late at the most; a span is closed only then.
 LATE_MS: Final = 1_500
+TICK_SECONDS: Final = 1.0
 SPOOL_BYTES: Final = 32 * 1024 * 1024
 SPOOL_SECONDS: Final = 24 * 3600.0
 CURSOR: Final = "cursor.json"
@@ -205,7 +206,7 @@ class Shipper:
                 log.warning("The gateway's traffic cannot be read: %s", error)
             with self._wake:
                 if not self._is_closing and not self._is_woken:
-                    self._wake.wait(1.0)
+                    self._wake.wait(TICK_SECONDS)
                 self._is_woken = False
 
 
