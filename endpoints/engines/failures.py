@@ -173,7 +173,7 @@ def _failure(kind: str, line: str, match: re.Match[str], spec: EngineSpec | None
 
 
 def _filled(text: Promise, facts: Mapping[str, str]) -> str:
-    return str(text) % facts if "%(" in str(text) else str(text).replace("%%", "%")
+    return str(text) % facts if "%(" in str(text) else str(text)
 
 
 def _name_in(spec: EngineSpec | None, names: Sequence[str]) -> str | None:

@@ -136,5 +136,5 @@ def _warnings(spec: EngineSpec, place: Place, values: dict[str, Value]) -> list[
             gettext("The image's tag “latest” moves: state the engine's version, so that every replica runs the same.")
         )
     if float(values["gpu_memory_utilization"]) > 0.95:
-        told.append(gettext("Over 95 % of the memory leaves little for peaks: expect CUDA out of memory under load."))
+        told.append(gettext("A share over 0.95 leaves little for peaks: expect CUDA out of memory under load."))
     return told
