@@ -78,19 +78,20 @@ class LogReader:
 
     def _skip(self) -> None:
         """Leave out what can never be caught up with, and the rest of a line that was cut off, up to the end of a line."""
-        surplus = self._end() - self.offset - max(int(self._allowance), MOST_SAVED_BYTES)
-        if surplus <= 0 and not self._is_within_line:
+        surplus = max(self._end() - self.offset - max(int(self._allowance), MOST_SAVED_BYTES), 0)
+        if not surplus and not self._is_within_line:
             return
-        surplus = max(surplus, 0)
-        behind = self._bytes_at(self.offset + surplus, CHUNK_BYTES)
-        line_end = behind.find(b"\n")
-        if self._is_within_line and line_end < 0:
-            line_end = len(behind) - 1  # the line goes on
-        elif line_end >= 0:
-            self._is_within_line = False
-        surplus += line_end + 1
-        self.offset += surplus
-        self._skipped += surplus
+        self._leave_out(surplus)
+        while behind := self._bytes_at(self.offset, CHUNK_BYTES):
+            end = behind.find(b"\n") + 1
+            self._leave_out(end or len(behind))
+            self._is_within_line = end == 0
+            if end:
+                return
+
+    def _leave_out(self, count: int) -> None:
+        self.offset += count
+        self._skipped += count
 
     def _read(self, most: int, *, is_last: bool) -> bytes:
         """Return whole lines, or the beginning of one that is longer than a chunk."""

@@ -121,7 +121,7 @@ class Engines:
     @property
     def is_looked_over(self) -> bool:
         """Whether it was seen of every replica if it runs: before that a status is only what an earlier run remembers."""
-        return all(replica.has_looked for replica in self.replicas())
+        return all(replica.sight.is_clear for replica in self.replicas())
 
     def statuses(self) -> list[ReplicaStatus]:
         """Return what is to be told of all replicas, of those that were stopped since the last report too."""

@@ -1,10 +1,9 @@
 """One replica on its way: started, watched, started again, drained, stopped. `step` is called often and never blocks."""
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fleet.agent.engines.contract import Exit, Look, Runtime, StartError
+from fleet.agent.engines.contract import Exit, Look, StartError
 from fleet.agent.engines.desk import Desk
 from fleet.agent.engines.health import SERVING
 from fleet.agent.engines.logs import last_line
@@ -30,8 +29,7 @@ class CancelledError(Exception):
 class Replica(Told):
     """order: what should be so, None when nothing should; record: what was done so far.
 
-    has_looked: it was seen whether anything runs. is_hurried: it is to be gone soon, callers or not. is_gone: nothing of it is
-    left, and nothing is wanted.
+    is_hurried: it is to be gone soon, callers or not. is_gone: nothing of it is left, and nothing is wanted.
     """
 
     def __init__(self, desk: Desk, record: Record, order: ReplicaOrder | None) -> None:
@@ -39,17 +37,10 @@ class Replica(Told):
         self.order = order
         self.is_hurried = False
         self.is_gone = False
-        self.has_looked = False
-        self._looking: Task[Look | None] | None = None
         self._starting: Task[str] | None = None
-        self._next_look = self._next_try = 0.0
+        self._next_try = 0.0
         self._failures = 0
         self._stop: Stop | None = None
-
-    @property
-    def runtime(self) -> Runtime:
-        """What runs it."""
-        return self._desk.runtime_for(self.record.order)
 
     # ---- orders
 
@@ -67,13 +58,13 @@ class Replica(Told):
         now = self._desk.now()
         self._take_start(now)
         self._take_look(now)
-        if not self.has_looked or self._starting is not None:
+        if not self.sight.is_clear or self._starting is not None:
             return
         if self._is_to_stop():
             self._step_stop(now)
             return
         self._stop = None
-        look = self.look
+        look = self.sight.look
         if look is not None and look.ended is None:
             self._step_running(look, now)
         elif look is not None and look.ended is not None and self.record.state in _RUNNING:
@@ -87,7 +78,7 @@ class Replica(Told):
 
     def _is_to_stop(self) -> bool:
         """Say whether what runs must not run (any longer), or whether something ended is only in the way."""
-        order, look = self.order, self.look
+        order, look = self.order, self.sight.look
         if order is None or order.wanted != "run" or self.is_hurried:
             return not (order is not None and order.wanted == "pull" and look is None)
         if self._stop is not None:
@@ -103,13 +94,14 @@ class Replica(Told):
             self._stop = self._new_stop()
         if self.is_hurried:
             self._stop.hurry()
-        if not self._stop.step(self.look, now):
+        if not self._stop.step(self.sight.look, now):
             if not self.record.is_over:
                 self._say("draining", detail=self._stop.detail)
-            self._next_look = min(self._next_look, now + SOON_SECONDS)
+            self.sight.hasten(now + SOON_SECONDS)
             return
         self._stop = None
-        self._watch, self.word, self.look = None, "", None
+        self._watch, self.word = None, ""
+        self.sight.forget(is_clear=True)
         if self.order is None or self.is_hurried:
             self._say("stopped")
             self.is_gone = True
@@ -201,7 +193,8 @@ class Replica(Told):
         record.starts = [*record.starts[-20:], self._desk.now_ms()]
         record.serving_since_ms = None
         self._desk.book.drop_old_logs(record.order)
-        self._watch, self.has_looked, self._next_look = None, False, 0.0
+        self._watch = None
+        self.sight.forget(is_clear=False)
         self.reader.earn_start()
         self.word = "starting"
         self._say("starting")
@@ -286,26 +279,23 @@ class Replica(Told):
     # ---- looking
 
     def _take_look(self, now: float) -> None:
-        if self._looking is not None and self._looking.is_done:
-            task, self._looking = self._looking, None
-            try:
-                self.look = task.result()
-            except OSError as error:  # the daemon does not answer: what is known stays so
-                log.warning("Replica %s cannot be looked at: %s", self.record.order.id, error)
-            else:
-                self.has_looked = True
-        if self._looking is None and self._starting is None and now >= self._next_look:
-            self._next_look = now + self._desk.pace.look
-            replica, runtime, path = self.record.order.id, self.runtime, self._desk.book.log_of(self.record.order)
-            self._looking = self._desk.lookers.do(lambda: _look(runtime, replica, path))
+        try:
+            self.sight.take()
+        except OSError as error:
+            self._note_unseen(error)
+        if self._starting is None:
+            self.sight.go_on(self.record.order, now)
 
-
-def _look(runtime: Runtime, replica: int, log_path: Path) -> Look | None:
-    """See how it is first, then what it said: of one that has ended all of it is here then."""
-    look = runtime.look(replica)
-    if look is not None:
-        runtime.fetch_log(replica, log_path)
-    return look
+    def _note_unseen(self, error: OSError) -> None:
+        """Say why a replica that was never started is not; what is known of one that runs stays so."""
+        log.debug("Replica %s cannot be looked at: %s", self.record.order.id, error)
+        if self.sight.is_clear or self.record.starts:
+            return
+        if self.order is None or self.is_hurried:
+            self._say("stopped")
+            self.is_gone = True
+        elif self.record.state == "pending":
+            self._say("pending", "no_runtime", str(error))
 
 
 def _words_of(ended: Exit) -> str:

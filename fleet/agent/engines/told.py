@@ -7,10 +7,10 @@ from fleet.agent.engines.desk import Desk
 from fleet.agent.engines.logs import LogReader
 from fleet.agent.engines.record import Record
 from fleet.agent.engines.redaction import Redactor
+from fleet.agent.engines.sight import Sight
 from fleet.agent.orders import ReplicaState, ReplicaStatus
 
 if TYPE_CHECKING:
-    from fleet.agent.engines.contract import Look
     from fleet.agent.engines.health import Word
     from fleet.agent.engines.watch import Watch
 
@@ -20,13 +20,13 @@ DETAIL: Final = 500
 
 
 class Told:
-    """percent: of a pull. word: how the engine is. look: what was last seen of it. reader: of its log."""
+    """percent: of a pull. word: how the engine is. sight: what is seen of it. reader: of its log."""
 
     def __init__(self, desk: Desk, record: Record) -> None:
         self._desk = desk
         self.percent: int | None = None
         self.word: Word = ""
-        self.look: Look | None = None
+        self.sight = Sight(desk)
         self._watch: Watch | None = None
         self._begin_record(record)
 
@@ -38,7 +38,7 @@ class Told:
 
     def status(self) -> ReplicaStatus:
         """Return what is to be told of it."""
-        record, now = self.record, self._desk.now()
+        record, now, look = self.record, self._desk.now(), self.sight.look
         counters = self._watch.fresh(now) if self._watch is not None else None
         return ReplicaStatus(
             id=record.order.id,
@@ -51,7 +51,7 @@ class Told:
             percent=self.percent,
             restarts=record.restarts,
             exit_code=record.exit_code,
-            handle=self.look.handle[:100] if self.look is not None and self.look.ended is None else "",
+            handle=look.handle[:100] if look is not None and look.ended is None else "",
             image_id=record.image_id[:200],
             running=counters.running if counters else None,
             waiting=counters.waiting if counters else None,

@@ -33,7 +33,7 @@ QUICK = Pace(
     recheck=0.1,
     metrics=0.1,
     first_answer=5.0,
-    grace=2.0,
+    grace=0.8,
     quiet=0.2,
     unannounced_quiet=0.3,
     first_backoff=0.05,
@@ -135,7 +135,8 @@ class Machine:
 
     def clean(self):
         self.end()
-        Engines(self.folder, self.policy, None, pace=self.pace).stop_all(20)
+        if self.folder.exists():
+            Engines(self.folder, self.policy, None, pace=self.pace).stop_all(20)
 
 
 @pytest.fixture

@@ -29,23 +29,19 @@ def test_its_environment_holds_what_was_ordered_and_nothing_of_the_agent(machine
     said = [word for name in names for word in ("--say-environment", name)]
     box = machine()
     box.gpus = {"GPU-a": "ok", "GPU-b": "ok"}
-    box.follow(engine_order(1, *said, gpu_uuids=["GPU-b", "GPU-a"], environment={"MODEL_REPO": "org/model"}))
+    box.follow(
+        engine_order(1, *said, gpu_uuids=["GPU-b", "GPU-a"], environment={"MODEL_REPO": "org/model"}),
+        engine_order(2, *said),  # without cards it sees none
+    )
     box.until("ready")
+    box.until("ready", replica=2)
+    assert box.log(2).splitlines()[:2] == ["CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=void"]
     assert box.log().splitlines()[:4] == [
         "CUDA_VISIBLE_DEVICES=GPU-b,GPU-a",
         "NVIDIA_VISIBLE_DEVICES=GPU-b,GPU-a",
         "MODEL_REPO=org/model",
         "DATABASE_URL=None",
     ]
-
-
-def test_without_cards_it_sees_none(machine):
-    box = machine()
-    box.follow(
-        engine_order(1, "--say-environment", "CUDA_VISIBLE_DEVICES", "--say-environment", "NVIDIA_VISIBLE_DEVICES")
-    )
-    box.until("ready")
-    assert box.log().splitlines()[:2] == ["CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=void"]
 
 
 def test_a_card_that_is_not_here_keeps_it_from_starting_until_it_comes_back(machine):
@@ -87,7 +83,9 @@ def test_a_program_that_does_not_exist_is_said_to_be_so_at_once(machine):
 
 def test_one_that_never_answers_is_stopped_at_its_start_limit(machine):
     box = machine()
-    box.follow(engine_order(1, "--never-ready", "--say", "loading weights", start_limit_seconds=1.0))
+    box.follow(
+        engine_order(1, "--never-ready", "--drain-seconds", 0, "--say", "loading weights", start_limit_seconds=1.0)
+    )
     pid = pid_of(box.until("starting"))
     failed = box.until("failed", reason="start_limit")
     assert "within 1 s" in failed.detail
@@ -139,11 +137,11 @@ def test_a_drain_waits_for_running_requests_and_cuts_none(machine, streaming):
     order = engine_order(1, "--ms-per-token", 50)
     box.follow(order)
     box.until("ready")
-    stream = streaming(order, tokens=30)
+    stream = streaming(order, tokens=16)
     box.follow(changed(order, wanted="drain"))
     box.until("draining")
     box.until("stopped")
-    assert stream.result() == [f" t{number}" for number in range(30)]
+    assert stream.result() == [f" t{number}" for number in range(16)]
 
 
 def test_a_drain_ends_at_its_limit(machine, streaming):
@@ -163,10 +161,10 @@ def test_without_metrics_a_drain_looks_at_the_connections(machine, streaming):
     order = engine_order(1, "--ms-per-token", 50, "--no-metrics", metrics_path="")
     box.follow(order)
     box.until("ready")
-    stream = streaming(order, tokens=30)
+    stream = streaming(order, tokens=16)
     box.follow(changed(order, wanted="drain"))
     box.until("stopped")
-    assert len(stream.result()) == 30
+    assert len(stream.result()) == 16
 
 
 def test_one_that_ignores_sigterm_is_killed_after_its_grace(machine):

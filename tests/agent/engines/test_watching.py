@@ -66,10 +66,10 @@ def test_one_failed_answer_alone_does_not_take_it_out(serving):
 def test_a_busy_engine_that_leaves_the_check_waiting_is_saturated_and_stays(serving, streaming):
     box, order = serving("--slots", 1, "--ms-per-token", 20)
     pid = pid_of(box.status())
-    stream = streaming(order, tokens=130)
+    stream = streaming(order, tokens=80)
     busy = box.until("ready", health="saturated")
     assert busy.running == 1.0
-    assert len(stream.result()) == 130
+    assert len(stream.result()) == 80
     box.until("ready", health="ok")
     assert pid_of(box.status()) == pid
     assert "not_ready" not in {status.state for status in box.told()}
