@@ -65,10 +65,8 @@ REASON_WORDS: Final[dict[Reason, Words]] = {
         _("The price now is above the maximum that was given."), _("Raise the maximum or choose another offer.")
     ),
     Reason.PRICE_UNKNOWN: Words(
-        _("It cannot be said that the price keeps below the maximum that was given: no price is told in its currency."),
-        _(
-            "Choose an offer with a price, enter an exchange rate if it is in another currency, or take the maximum away."
-        ),
+        _("The provider tells no price, so it cannot be said that it keeps below the maximum that was given."),
+        _("Choose an offer with a price, or take the maximum away, also the account's, if you accept any price."),
     ),
     Reason.BUDGET_CAP: Words(
         _("The account's budget for this month is used up."), _("Raise the budget, or override it with a reason.")
