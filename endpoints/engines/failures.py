@@ -9,25 +9,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from endpoints.engines.base import EngineSpec, Value
+from endpoints.engines.concepts import Concept, argument_for
 from endpoints.engines.failure_sentences import NEXT_STEPS, SENTENCES
-from endpoints.engines.registry import ENGINES
 
 # A context below this is of no use to anybody.
 LEAST_CONTEXT: Final = 1024
 MOST_MEMORY: Final = 0.95
 _MEMORY_STEP: Final = 0.05
 _MAX_LINES: Final = 20_000
-
-# What each engine calls the context of one request, the requests at once, and its share of the memory.
-_CONTEXT: Final = ("max_model_len", "context_length", "max_total_tokens", "max_seq_len", "context_per_slot")
-_SLOTS: Final = ("max_num_seqs", "max_running_requests", "max_concurrent_requests", "max_batch_size", "parallel")
-_MEMORY: Final = (
-    "gpu_memory_utilization",
-    "mem_fraction_static",
-    "cuda_memory_fraction",
-    "free_gpu_memory_fraction",
-    "cb_max_memory_percent",
-)
 
 # The first that any line matches wins, so causes stand before their consequences. Case does not count.
 _PATTERNS: Final[Sequence[tuple[str, str]]] = (
@@ -148,16 +137,16 @@ def _failure(kind: str, line: str, match: re.Match[str], spec: EngineSpec | None
         fits = int(match["fits"] or match["fits2"])
         kind = "context" if fits >= LEAST_CONTEXT else "context_hopeless"
         facts["fits"] = str(fits)
-        suggestions = _named(spec, _CONTEXT, fits) if kind == "context" else {}
+        suggestions = _named(spec, "context", fits) if kind == "context" else {}
     elif kind == "cuda_memory":
-        slots = _current(spec, _SLOTS, 128)
+        slots = _current(spec, "slots", 128)
         kind = kind if slots > 1 else "cuda_memory_alone"
         facts["slots"] = str(max(int(slots) // 2, 1))
-        suggestions = _named(spec, _SLOTS, max(int(slots) // 2, 1)) if slots > 1 else {}
+        suggestions = _named(spec, "slots", max(int(slots) // 2, 1)) if slots > 1 else {}
     elif kind == "no_cache_memory":
-        share = min(MOST_MEMORY, round(_current(spec, _MEMORY, 0.9) + _MEMORY_STEP, 2))
+        share = min(MOST_MEMORY, round(_current(spec, "memory", 0.9) + _MEMORY_STEP, 2))
         facts["share"] = f"{share:g}"
-        suggestions = _named(spec, _MEMORY, share)
+        suggestions = _named(spec, "memory", share)
     elif kind == "hub_unreachable":
         found = _HOST.search(line)
         endpoint = (found[1] or found[2]) if found else ""
@@ -176,24 +165,16 @@ def _filled(text: Promise, facts: Mapping[str, str]) -> str:
     return str(text) % facts if "%(" in str(text) else str(text)
 
 
-def _name_in(spec: EngineSpec | None, names: Sequence[str]) -> str | None:
-    """Return what this engine calls it; without a spec, vLLM's name."""
-    if spec is None:
-        return names[0]
-    table = {argument.name for argument in ENGINES[spec.kind].arguments}
-    return next((name for name in names if name in table), None)
+def _named(spec: EngineSpec | None, concept: Concept, value: Value) -> dict[str, Value]:
+    """Return a suggestion in the engine's own name; without a spec in vLLM's."""
+    argument = argument_for(spec.kind if spec is not None else "vllm", concept)
+    return {} if argument is None else {argument.name: value}
 
 
-def _named(spec: EngineSpec | None, names: Sequence[str], value: Value) -> dict[str, Value]:
-    name = _name_in(spec, names)
-    return {} if name is None else {name: value}
-
-
-def _current(spec: EngineSpec | None, names: Sequence[str], usual: float) -> float:
+def _current(spec: EngineSpec | None, concept: Concept, usual: float) -> float:
     """Return the value in force: as given, else the table's default."""
-    name = _name_in(spec, names)
-    if spec is None or name is None:
+    argument = argument_for(spec.kind, concept) if spec is not None else None
+    if spec is None or argument is None:
         return usual
-    default = next(argument.default for argument in ENGINES[spec.kind].arguments if argument.name == name)
-    value = spec.arguments.get(name, default)
+    value = spec.arguments.get(argument.name, argument.default)
     return usual if value is None else float(value)

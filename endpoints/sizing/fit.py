@@ -1,14 +1,13 @@
 """Whether a model fits on given GPUs or on an offer, at which tensor-parallel degree, with which arguments, for how much."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, Protocol
 
 from django.utils.translation import gettext as _
 
 from endpoints.sizing.memory import BLOCK_TOKENS, Need, need
-from endpoints.sizing.precision import precision
 from endpoints.sizing.shape import ModelShape
 from panel.core.errors import InvalidInput
 from panel.core.money import Money
@@ -55,7 +54,7 @@ class Fit:
     """How a model fits at one degree. need: bytes on each GPU, None when unknown.
 
     free_bytes: what remains of the share that the engine takes, negative when it does not fit. concurrency: requests at full
-    context that fit. max_context: tokens that one request can have at most. arguments: for vLLM, in its own names.
+    context that fit. max_context: tokens that one request can have at most.
     """
 
     verdict: Verdict
@@ -64,7 +63,6 @@ class Fit:
     free_bytes: int | None = None
     concurrency: int = 0
     max_context: int = 0
-    arguments: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
 class Offered(Protocol):
@@ -122,7 +120,6 @@ def fit(demand: Demand, *, memory_bytes: int, degree: int) -> Fit:
         free_bytes=budget - wanted.total_bytes,
         concurrency=slots,
         max_context=longest,
-        arguments=_arguments(demand, degree, slots) if verdict != "does_not" else {},
     )
 
 
@@ -180,16 +177,3 @@ def _longest(demand: Demand, left: int, degree: int) -> int:
         else:
             high = middle - 1
     return low * BLOCK_TOKENS
-
-
-def _arguments(demand: Demand, degree: int, slots: int) -> dict[str, int | float | str]:
-    """Return arguments that hold what was found; the number of requests is always said."""
-    flag = precision(demand.precision).flag
-    return {
-        "tensor_parallel_size": degree,
-        "max_model_len": demand.context,
-        "max_num_seqs": max(min(demand.concurrency, slots), 1),
-        "gpu_memory_utilization": demand.utilization,
-        **({"quantization": flag} if flag else {}),
-        **({"kv_cache_dtype": demand.kv_precision} if demand.kv_precision != "auto" else {}),
-    }
