@@ -15,7 +15,9 @@ RUN python -m venv /opt/venv \
     && python -m compileall -q /opt/venv
 
 FROM base AS agent-packages
-COPY requirements/agent.txt /tmp/requirements.txt
+# agent, or agent-gateway for one with the role gateway
+ARG AGENT_REQUIREMENTS=agent
+COPY requirements/${AGENT_REQUIREMENTS}.txt /tmp/requirements.txt
 RUN python -m venv /opt/venv \
     && pip install --no-cache-dir --require-hashes --requirement /tmp/requirements.txt \
     && python -m compileall -q /opt/venv

@@ -14,5 +14,6 @@ urlpatterns = [
     path("api/agent/v1/speed/up/", job_views.uplink, name="agent-uplink"),
     path("agent/install.sh", package.install_script, name="agent-installer"),
     path("agent/requirements.txt", package.requirements, name="agent-requirements"),
+    path("agent/requirements-gateway.txt", package.requirements_gateway, name="agent-requirements-gateway"),
     path("agent/<str:name>", package.wheel_file, name="agent-wheel"),
 ]

@@ -2,6 +2,7 @@
 # Installer of the Fleetdeck agent, served by the panel with its own address and checksums filled in.
 #
 #   sh install.sh --token TOKEN [--mirror INDEX_URL] [--detached]    join this machine to the panel
+#                 [--role gateway [--gateway-port 8080]]             as one that lets callers of endpoints in
 #   sh install.sh                                                    renew an installed agent
 #   sh install.sh --uninstall                                        leave the panel and remove the agent
 #   sh install.sh --print-unit                                       print the systemd unit and change nothing
@@ -18,12 +19,15 @@ VERSION=@@VERSION@@
 WHEEL=@@WHEEL@@
 WHEEL_SHA256=@@WHEEL_SHA256@@
 REQUIREMENTS_SHA256=@@REQUIREMENTS_SHA256@@
+GATEWAY_REQUIREMENTS_SHA256=@@GATEWAY_REQUIREMENTS_SHA256@@
 MINIMUM_PYTHON_MINOR=@@MINIMUM_PYTHON_MINOR@@
 FIRST_REPORT_SECONDS=${FLEETDECK_FIRST_REPORT_SECONDS:-90}
 
 TOKEN=${FLEETDECK_JOIN_TOKEN:-}
 MIRROR=${FLEETDECK_MIRROR:-}
 CA_FILE=${FLEETDECK_CA_FILE:-}
+ROLE=${FLEETDECK_ROLE:-}
+GATEWAY_PORT=${FLEETDECK_GATEWAY_PORT:-8080}
 ACTION=install
 SERVICE=auto
 NAME=fleetdeck-agent
@@ -37,7 +41,7 @@ fail() {
   exit 1
 }
 usage() {
-  sed -n '2,14s/^# \{0,1\}//p' "$0"
+  sed -n '2,15s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -47,6 +51,8 @@ while [ $# -gt 0 ]; do
     --token=*) TOKEN=${1#*=} ;;
     --mirror) [ $# -ge 2 ] || usage 2; MIRROR=$2; shift ;;
     --mirror=*) MIRROR=${1#*=} ;;
+    --role) [ $# -ge 2 ] || usage 2; ROLE=$2; shift ;;
+    --gateway-port) [ $# -ge 2 ] || usage 2; GATEWAY_PORT=$2; shift ;;
     --detached) SERVICE=detached ;;
     --uninstall) ACTION=uninstall ;;
     --print-unit) ACTION=print-unit ;;
@@ -58,6 +64,14 @@ done
 case "$MIRROR" in
   '' | http://* | https://* | file://*) ;;
   *) fail "The mirror must be the address of a package index that begins with http:// or https://." ;;
+esac
+
+case "$ROLE" in
+  '' | gateway) ;;
+  *) fail "There is no role $ROLE. The one that there is: gateway." ;;
+esac
+case "$GATEWAY_PORT" in
+  '' | *[!0-9]* | ??????*) fail "The gateway's port must be a number between 1 and 65535." ;;
 esac
 
 # --- where things go ------------------------------------------------------------------------------------------------
@@ -83,6 +97,9 @@ case "$APP$STATE" in
     "Choose another one: FLEETDECK_AGENT_DIR=/path sh install.sh …" ;;
 esac
 if [ "$IS_ROOT" = yes ]; then UNIT=/etc/systemd/system/$NAME.service; else UNIT=$CONFIG_HOME/systemd/user/$NAME.service; fi
+# A gateway that is renewed stays one.
+if [ -z "$ROLE" ] && [ -z "$TOKEN" ] && grep -q '"is_gateway": *true' "$STATE/identity.json" 2>/dev/null; then ROLE=gateway; fi
+SYSCTL=/etc/sysctl.d/60-$NAME-gateway.conf
 CONTROL=$APP/control.sh
 LOG=$APP/agent.log
 
@@ -220,10 +237,12 @@ Restart=always
 RestartSec=5
 RestartPreventExitStatus=3
 TimeoutStopSec=30
-MemoryHigh=192M
-MemoryMax=384M
+# Engines and the gateway that it started run on while the agent is renewed or starts again.
+KillMode=process
 NoNewPrivileges=yes
 UNIT_END
+  # The limits hold for all that runs in the service; a gateway's Envoy needs what its callers need.
+  if [ "$ROLE" != gateway ]; then printf 'MemoryHigh=192M\nMemoryMax=384M\n'; fi
   print_environment
   if [ "$IS_ROOT" = yes ]; then
     cat <<UNIT_END
@@ -235,8 +254,8 @@ StateDirectory=$NAME
 StateDirectoryMode=0700
 UMask=0077
 SupplementaryGroups=$(service_groups)
-AmbientCapabilities=CAP_SYSLOG
-CapabilityBoundingSet=CAP_SYSLOG
+AmbientCapabilities=$(service_capabilities)
+CapabilityBoundingSet=$(service_capabilities)
 ProtectSystem=strict
 ProtectHome=yes
 PrivateTmp=yes
@@ -263,6 +282,17 @@ print_environment() { # what this shell was told of proxies and of the driver's 
     eval "value=\${$name:-}"
     [ -z "$value" ] || printf 'Environment="%s=%s"\n' "$name" "$(printf %s "$value" | tr -d '\n' | sed 's/[\\"]/\\&/g; s/%/%%/g')"
   done
+}
+service_capabilities() { # the kernel log; and ports below 1024 for a gateway
+  printf CAP_SYSLOG
+  if [ "$ROLE" = gateway ]; then printf ' CAP_NET_BIND_SERVICE'; fi
+}
+allow_watches() { # Envoy watches a file for each endpoint, and the usual 128 for each user are too few
+  [ "$ROLE" = gateway ] && [ "$IS_ROOT" = yes ] || return 0
+  [ "$(cat /proc/sys/fs/inotify/max_user_instances 2>/dev/null || echo 99999)" -lt 16384 ] || return 0
+  if { printf 'fs.inotify.max_user_instances = 16384\n' >"$SYSCTL" && sysctl -q -p "$SYSCTL"; } 2>/dev/null; then return 0; fi
+  say "      This machine does not let the installer raise fs.inotify.max_user_instances; the gateway works, and with many"
+  say "      endpoints a change costs it more (docs/gateway.md)."
 }
 service_groups() { # groups that own the cards' device files and the kernel log, where this system has them
   for group in video render adm; do
@@ -319,6 +349,7 @@ uninstall() {
     if has_systemd; then systemd daemon-reload || true; fi
   fi
   rm -rf "$APP" "$STATE"
+  [ "$IS_ROOT" = no ] || rm -f "$SYSCTL"
   if [ "$IS_ROOT" = yes ] && [ -z "${FLEETDECK_AGENT_DIR:-}" ] && id "$NAME" >/dev/null 2>&1; then
     userdel "$NAME" >/dev/null 2>&1 || true
   fi
@@ -371,7 +402,9 @@ sys.exit(1 if problem else 0)
 TOKEN_END
 fi
 fetch "$PANEL_URL/agent/$WHEEL" "$TMP/$WHEEL"
-fetch "$PANEL_URL/agent/requirements.txt" "$TMP/requirements.txt"
+REQUIREMENTS=requirements.txt
+if [ "$ROLE" = gateway ]; then REQUIREMENTS=requirements-gateway.txt REQUIREMENTS_SHA256=$GATEWAY_REQUIREMENTS_SHA256; fi
+fetch "$PANEL_URL/agent/$REQUIREMENTS" "$TMP/requirements.txt"
 check "$TMP/$WHEEL" "$WHEEL_SHA256"
 check "$TMP/requirements.txt" "$REQUIREMENTS_SHA256"
 
@@ -400,6 +433,7 @@ if [ -n "$TOKEN" ]; then
   set -- --panel "$PANEL_URL" --token - --state-dir "$STATE"
   [ "$IS_JOINED" = no ] || set -- "$@" --replace
   [ -z "$CA_FILE" ] || set -- "$@" --ca-file "$CA_FILE"
+  [ -z "$ROLE" ] || set -- "$@" --role "$ROLE" --gateway-port "$GATEWAY_PORT"
   printf '%s\n' "$TOKEN" | "$NEW/bin/python" -m fleet.agent join --log-level warning "$@" >"$TMP/join.log" || {
     cat "$TMP/join.log" >&2
     resume
@@ -417,6 +451,7 @@ write_control
 if [ -f "$0" ]; then cp "$0" "$APP/install.new" && mv -f "$APP/install.new" "$APP/install.sh"; fi # to leave without the panel
 
 step 5 "Starting"
+allow_watches
 if [ "$SERVICE" = systemd ] && [ "$IS_ROOT" = yes ]; then make_account; fi
 start_agent
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from fleet.agent import __version__
-from fleet.agent_package.wheel import ServedFile, agent_requirements, agent_wheel, served
+from fleet.agent_package.wheel import ServedFile, agent_requirements, agent_wheel, gateway_requirements, served
 from panel.core.errors import InvalidInput
 
 TEMPLATE: Final = Path(__file__).resolve().parent / "install.sh"
@@ -34,18 +34,21 @@ def wheel() -> ServedFile:
 
 def installer(*, url: str) -> ServedFile:
     """Return the installer with the panel's address and the checksums of what it fetches filled in."""
-    package, requirements = wheel(), agent_requirements()
-    return _render(url, package.name, package.sha256, requirements.sha256)
+    package = wheel()
+    return _render(url, package.name, package.sha256, agent_requirements().sha256, gateway_requirements().sha256)
 
 
 @lru_cache(maxsize=16)
-def _render(url: str, wheel_name: str, wheel_sha256: str, requirements_sha256: str) -> ServedFile:
+def _render(
+    url: str, wheel_name: str, wheel_sha256: str, requirements_sha256: str, gateway_requirements_sha256: str
+) -> ServedFile:
     values = {
         "PANEL_URL": url,
         "VERSION": __version__,
         "WHEEL": wheel_name,
         "WHEEL_SHA256": wheel_sha256,
         "REQUIREMENTS_SHA256": requirements_sha256,
+        "GATEWAY_REQUIREMENTS_SHA256": gateway_requirements_sha256,
         "MINIMUM_PYTHON_MINOR": str(MINIMUM_PYTHON_MINOR),
     }
     text = TEMPLATE.read_text()
@@ -85,18 +88,24 @@ def _run_line(*, url: str, variables: str = "", options: str = "") -> str:
     return f"""(f=$(mktemp); trap 'rm -f "$f"' EXIT; {{ {fetch}; }} && {check} && {variables}sh "$f"{options})"""
 
 
-def join_command(*, url: str, token: str, mirror: str = "", is_detached: bool = False) -> str:
+def join_command(
+    *, url: str, token: str, mirror: str = "", is_detached: bool = False, gateway_port: int | None = None
+) -> str:
     """Return one line for a shell: fetch the installer from the panel, check its SHA-256, run it with the token.
 
     Works with curl, wget or Python alone.
     mirror: a name of FLEETDECK_PACKAGE_MIRRORS or an index address. Raises InvalidInput for one that is neither.
+    gateway_port: that the machine lets callers of endpoints in, and where.
     is_detached: run the agent in the background even where systemd runs (containers that only look like machines).
     """
     variables = f"FLEETDECK_JOIN_TOKEN={shlex.quote(token)}"
     index = mirror_url(mirror)
     if index:
         variables += f" FLEETDECK_MIRROR={shlex.quote(index)}"
-    return _run_line(url=url, variables=f"{variables} ", options=" --detached" if is_detached else "")
+    options = " --detached" if is_detached else ""
+    if gateway_port is not None:
+        options += f" --role gateway --gateway-port {gateway_port}"
+    return _run_line(url=url, variables=f"{variables} ", options=options)
 
 
 def uninstall_command(*, url: str) -> str:

@@ -6,7 +6,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from fleet.agent_package.installer import installer, panel_url, wheel
-from fleet.agent_package.wheel import ServedFile, agent_requirements
+from fleet.agent_package.wheel import ServedFile, agent_requirements, gateway_requirements
 
 
 def _file(given: ServedFile, content_type: str) -> HttpResponse:
@@ -29,6 +29,14 @@ def install_script(request: HttpRequest) -> HttpResponse:
 def requirements(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 (Django's signature)
     """Return the locked requirements of the agent."""
     return _file(agent_requirements(), "text/plain; charset=utf-8")
+
+
+@login_not_required
+@require_safe
+@never_cache
+def requirements_gateway(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 (Django's signature)
+    """Return the locked requirements of an agent that is a gateway."""
+    return _file(gateway_requirements(), "text/plain; charset=utf-8")
 
 
 @login_not_required

