@@ -82,10 +82,10 @@ class EngineSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         try:
             return msgspec.convert(given, cls)
         except msgspec.ValidationError as error:
-            field = re.search(r"`\$\.([^`]+)`", str(error))
+            field = re.search(r"field `([^`]+)`|`\$\.([A-Za-z_.]+)", str(error))
             raise InvalidInput(
                 _("The engine's specification cannot be read: %(problem)s. Correct that field.") % {"problem": error},
-                field=field[1] if field else None,
+                field=(field[1] or field[2]) if field else None,
             ) from error
 
     def to_json(self) -> dict[str, Any]:

@@ -83,8 +83,24 @@ def test_a_name_that_could_be_taken_for_something_else_is_refused(changes, field
     assert refusal(**changes).field == field
 
 
-def test_an_unknown_field_is_refused_and_named():
-    assert "gpus" in refusal(gpus=1).message
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"gpus": 1}, "gpus"),
+        ({"environment": {"1bad": "x"}}, "environment"),
+        ({"environment": {"A": 1}}, "environment"),
+        ({"arguments": {"max_num_seqs": None}}, "arguments"),
+        ({"custom": {"command": "serve"}}, "custom.command"),
+    ],
+)
+def test_a_field_of_the_wrong_form_is_refused_and_named(changes, field):
+    assert refusal(**changes).field == field
+
+
+def test_a_missing_kind_is_named():
+    with pytest.raises(InvalidInput) as error:
+        EngineSpec.from_json({"model": "a/b"})
+    assert error.value.field == "kind"
 
 
 @given(
