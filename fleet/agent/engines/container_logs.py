@@ -1,66 +1,86 @@
 """What containers say, copied to the same files that processes write into, each line once."""
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from fleet.agent.engines import keeper
 
 MOST_BYTES: Final = 4 << 20
 
 
-def fetch(client: Any, name: str, log: Path, is_ours: Callable[[], bool]) -> None:
-    """Append the lines after the last that is known, within a bound. Raises what the client raises."""
-    if not log.parent.is_dir() or not is_ours():
+class Place(msgspec.Struct):
+    """How far a container's output is known. seen: how many lines have this very stamp: some engines stamp by the second."""
+
+    container: str = ""
+    stamp: str = ""
+    seen: int = 0
+
+
+def fetch(client: Any, container: str, log: Path) -> None:
+    """Append the lines that are not known yet, within a bound. Raises what the client raises, and OSError."""
+    if not log.parent.is_dir():
         return
-    last = _last(log)
-    since = {"since": _seconds(last)} if last else {}
+    place = _place(log)
+    if place.container != container:
+        place = Place(container)
+    since = {"since": max(int(_seconds(place.stamp)) - 1, 1)} if place.stamp else {}
     pieces, size = [], 0
-    for piece in client.logs(name, stdout=True, stderr=True, timestamps=True, stream=True, follow=False, **since):
+    for piece in client.logs(container, stdout=True, stderr=True, timestamps=True, stream=True, follow=False, **since):
         pieces.append(piece)
         size += len(piece)
         if size > MOST_BYTES:
             break
-    lines, newest = _after(b"".join(pieces), last)
+    lines, place = lines_after(place, b"".join(pieces), is_cut=size > MOST_BYTES)
     if not lines:
         return
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(b"".join(lines))
-    keeper.write(f"{log}.since", newest)
+    keeper.write(f"{log}.place", msgspec.to_builtins(place))
     keeper.rotate(str(log), keeper.LOG_BYTES)
 
 
-def _after(data: bytes, last: str) -> tuple[list[bytes], str]:
-    """Return (lines after a stamp without their stamps, the newest stamp)."""
-    lines, newest = [], last
-    for line in data.splitlines(keepends=True):
-        stamp, _, text = line.partition(b" ")
-        at = stamp.decode(errors="replace")
-        if _key(at) > _key(last):
-            lines.append(text if text.endswith(b"\n") else text + b"\n")
-            newest = at
-    return lines, newest
+def lines_after(place: Place, data: bytes, *, is_cut: bool = False) -> tuple[list[bytes], Place]:
+    """Return (the lines after a place without their stamps, the new place). is_cut: the last line may not be whole."""
+    lines: list[bytes] = []
+    new = Place(place.container, place.stamp, place.seen)
+    at_place = 0
+    known = _key(place.stamp)
+    for line in data.splitlines(keepends=True)[: -1 if is_cut else None]:
+        word, _, text = line.partition(b" ")
+        stamp = word.decode(errors="replace")
+        key = _key(stamp)
+        if key == known:
+            at_place += 1
+        if key < known or (key == known and at_place <= place.seen):
+            continue
+        lines.append(text if text.endswith(b"\n") else text + b"\n")
+        new.seen = new.seen + 1 if key == _key(new.stamp) else 1
+        new.stamp = stamp
+    return lines, new
 
 
 def _key(stamp: str) -> tuple[str, str]:
     """Return what orders stamps of one engine: the seconds, then the fraction with its zeros."""
     head, _, rest = stamp.partition(".")
-    digits = "".join(sign for sign in rest.partition("Z")[0].partition("+")[0] if sign.isdigit())
-    return head.rstrip("Z")[:19], digits.ljust(9, "0")
+    digits = rest.partition("Z")[0].partition("+")[0]
+    return head[:19], "".join(sign for sign in digits if sign.isdigit()).ljust(9, "0")
 
 
 def _seconds(stamp: str) -> float:
-    head, fraction = _key(stamp)
     zone = stamp[19:].lstrip(".0123456789")
-    at = datetime.fromisoformat(f"{head}{'+00:00' if zone in {'Z', ''} else zone}")
-    return at.timestamp() + float(f"0.{fraction[:6]}")
+    try:
+        return datetime.fromisoformat(f"{stamp[:19]}{'+00:00' if zone in {'Z', ''} else zone}").timestamp()
+    except ValueError:
+        return 0.0
 
 
-def _last(log: Path) -> str:
-    with suppress(OSError, ValueError):
-        return Path(f"{log}.since").read_text().strip().strip('"')
-    return ""
+def _place(log: Path) -> Place:
+    try:
+        return msgspec.json.decode(Path(f"{log}.place").read_bytes(), type=Place)
+    except (OSError, msgspec.MsgspecError):
+        return Place()

@@ -131,12 +131,10 @@ class ContainerRuntime:
 
     def fetch_log(self, replica: int, log: Path) -> None:
         """Add what the container said since the last time to the log file."""
-        if self._client is None:
-            return
-        with _as_os_errors():
-            container_logs.fetch(
-                self._client, self._name(replica), log, is_ours=lambda: self._inspect(replica) is not None
-            )
+        seen = self._inspect(replica)
+        if seen is not None:
+            with _as_os_errors():
+                container_logs.fetch(self._client, seen["Id"], log)
 
     # ---- inside
 

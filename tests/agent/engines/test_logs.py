@@ -3,6 +3,7 @@
 import pytest
 
 from fleet.agent.engines import keeper, logs
+from fleet.agent.engines.container_logs import Place, lines_after
 from fleet.agent.engines.logs import LogReader, last_line
 from fleet.agent.engines.redaction import MASK, Redactor
 from fleet.agent.orders import ReadyCheck, ReplicaOrder
@@ -132,3 +133,25 @@ def test_secrets_are_masked_however_they_are_written():
 
 def test_an_order_without_secrets_masks_nothing():
     assert Redactor(order(secrets={"EMPTY": "", "SHORT": "ab"}))("ab cd") == "ab cd"
+
+
+def test_a_containers_lines_are_taken_once_also_when_its_engine_stamps_by_the_second():
+    first = b"2026-12-01T10:00:00Z one\n2026-12-01T10:00:01Z two\n"
+    lines, place = lines_after(Place("c"), first)
+    assert lines == [b"one\n", b"two\n"]
+    assert lines_after(place, first) == ([], place)
+    more = first + b"2026-12-01T10:00:01Z three\n2026-12-01T10:00:02Z four"
+    lines, place = lines_after(place, more)
+    assert lines == [b"three\n", b"four\n"]
+    assert lines_after(place, more)[0] == []
+
+
+def test_a_containers_lines_with_fractions_are_ordered_as_numbers():
+    _, place = lines_after(Place("c"), b"2026-12-01T10:00:00.5Z half\n")
+    later = b"2026-12-01T10:00:00.123456789Z before\n2026-12-01T10:00:00.500000001Z after\n"
+    assert lines_after(place, later)[0] == [b"after\n"]
+
+
+def test_a_line_that_was_cut_by_the_bound_is_left_for_the_next_time():
+    lines, place = lines_after(Place("c"), b"2026-12-01T10:00:00Z one\n2026-12-01T10:00:01Z tw", is_cut=True)
+    assert (lines, place.stamp) == ([b"one\n"], "2026-12-01T10:00:00Z")
