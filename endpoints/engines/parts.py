@@ -102,6 +102,15 @@ def tag_of(spec: EngineSpec, *, form: str = "{}", default: str | None = None) ->
     return default
 
 
+def side_port(port: int, number: int = 0) -> int:
+    """Return another port for an engine that needs more than one (number: 0 or 1): in another block of ten thousand.
+
+    Ports of replicas on one machine lie in one block, side by side, so the next port is likely to be another replica's.
+    """
+    blocks = [block for block in (1, 2, 3) if block != port // 10_000]
+    return blocks[number] * 10_000 + port % 10_000
+
+
 def is_older(version: str, than: tuple[int, ...]) -> bool:
     """Say whether a stated version is older; one that is not stated, or not a number, is taken for new."""
     numbers = numbers_of(version)

@@ -115,6 +115,6 @@ def _environment(spec: EngineSpec, place: Place) -> dict[str, str]:
 
 def _side_ports(place: Place) -> list[str]:
     """Return what would clash between two on one machine: its own metrics port, its socket and its shards' meeting point."""
-    own = 20_000 + place.port % 10_000
+    own, master = parts.side_port(place.port), parts.side_port(place.port, 1)
     socket = f"/tmp/text-generation-server-{place.port}"  # noqa: S108 (the launcher's own default lies there)
-    return ["--prometheus-port", str(own), "--master-port", str(own + 10_000), "--shard-uds-path", socket]
+    return ["--prometheus-port", str(own), "--master-port", str(master), "--shard-uds-path", socket]

@@ -59,20 +59,19 @@ _REFUSED: Final = {
 def launch(spec: EngineSpec, place: Place) -> Launch:
     """Return how Triton is run. model: the repository's folder; served_name: the model in it that callers use.
 
-    Metrics lie on the port after `port`. Raises InvalidInput.
+    Metrics lie on a port of their own. Raises InvalidInput.
     """
     if spec.source != "path":
         raise refuse(gettext("Triton serves a model repository: give the path of its folder on the host."), "source")
     if not spec.served_name:
         raise refuse(gettext("Say which model of the repository callers use: its folder's name."), "served_name")
-    if place.port == 65_535:
-        raise refuse(gettext("Triton needs the port after its own for metrics: choose one below 65535."), "port")
     values = checked(ARGUMENTS, spec.arguments)
+    metrics_port = parts.side_port(place.port)
     extra = screened(spec.extra_arguments, _OWN, _REFUSED)
     mounts, _told = parts.model_mounts(spec, place, {})
     ready, warnings = _ready(spec)
     command = ["tritonserver", f"--model-repository={spec.model}"]
-    command += [f"--http-address={place.host}", f"--http-port={place.port}", f"--metrics-port={place.port + 1}"]
+    command += [f"--http-address={place.host}", f"--http-port={place.port}", f"--metrics-port={metrics_port}"]
     command += ["--allow-grpc=false", f"--strict-readiness={str(values['strict_readiness']).lower()}"]
     command += _joined(flags([one for one in ARGUMENTS if one.type != "boolean"], values, spec.arguments))
     command += [f"--exit-timeout-secs={spec.drain_seconds}", *extra]
@@ -86,7 +85,7 @@ def launch(spec: EngineSpec, place: Place) -> Launch:
         health_path="/v2/health/ready",
         ready=ready,
         metrics_path="/metrics",
-        metrics_port=place.port + 1,
+        metrics_port=metrics_port,
         drain=Drain(how="sigterm", seconds=spec.drain_seconds),
         mounts=mounts,
         shm_bytes=GIB if place.runtime == "container" else None,

@@ -2,9 +2,12 @@
 
 import shlex
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from endpoints.engines.base import CustomCommand, EngineSpec, Mount, Place, ServerMirrors
+from endpoints.engines.parts import side_port
 from endpoints.engines.registry import ENGINES, argument_schema, launch
 from panel.core.errors import InvalidInput
 
@@ -50,8 +53,8 @@ GOLDEN = {
         EngineSpec(kind="tgi", model="Qwen/Qwen3-8B", arguments={"max_total_tokens": 4096, "max_input_tokens": 3000}),
         placed(),
         (
-            "/tgi-entrypoint.sh --model-id Qwen/Qwen3-8B --hostname 0.0.0.0 --port 8001 --prometheus-port 28001 "
-            "--master-port 38001 --shard-uds-path /tmp/text-generation-server-8001 --num-shard 1 "
+            "/tgi-entrypoint.sh --model-id Qwen/Qwen3-8B --hostname 0.0.0.0 --port 8001 --prometheus-port 18001 "
+            "--master-port 28001 --shard-uds-path /tmp/text-generation-server-8001 --num-shard 1 "
             "--max-concurrent-requests 128 --max-total-tokens 4096 --max-input-tokens 3000 --cuda-memory-fraction 0.95 "
             "--graceful-termination-timeout 300"
         ),
@@ -61,7 +64,7 @@ GOLDEN = {
         EngineSpec(kind="triton", version="25.06", source="path", model="/srv/repository", served_name="detector"),
         placed(),
         (
-            "tritonserver --model-repository=/srv/repository --http-address=0.0.0.0 --http-port=8001 --metrics-port=8002 "
+            "tritonserver --model-repository=/srv/repository --http-address=0.0.0.0 --http-port=8001 --metrics-port=18001 "
             "--allow-grpc=false --strict-readiness=true --exit-timeout-secs=300"
         ),
         "nvcr.io/nvidia/tritonserver:25.06-py3",
@@ -162,6 +165,14 @@ def test_no_engine_lets_an_extra_argument_move_its_port(kind, word):
         launch(EngineSpec.from_json({**spec.to_json(), "extra_arguments": [word]}), place)
 
 
+@given(port=st.integers(1024, 65_535))
+def test_side_ports_are_valid_and_no_other_than_those_of_neighbours(port):
+    found = [side_port(port), side_port(port, 1)]
+    assert len({port, *found}) == 3
+    assert all(10_000 <= one < 40_000 for one in found)
+    assert not set(found) & {port + near for near in range(-500, 500)} or port % 10_000 < 500 or port % 10_000 >= 9_500
+
+
 def test_slots_are_always_said_even_where_nothing_is_given():
     flags = {
         "vllm": "--max-num-seqs",
@@ -254,7 +265,7 @@ def test_triton_is_asked_a_real_inference_once_it_has_a_sample():
     body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [0]}]}
     sampled = launch(EngineSpec.from_json({**spec.to_json(), "custom": {"ready_body": body}}), place)
     assert (sampled.ready.kind, sampled.ready.path) == ("triton_infer", "/v2/models/detector/infer")
-    assert (sampled.metrics_port, sampled.warnings) == (8002, [])
+    assert (sampled.metrics_port, sampled.warnings) == (18001, [])
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "tgi", "trtllm"])
