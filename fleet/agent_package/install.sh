@@ -3,6 +3,7 @@
 #
 #   sh install.sh --token TOKEN [--mirror INDEX_URL] [--detached]    join this machine to the panel
 #                 [--role gateway [--gateway-port 8080]]             as one that lets callers of endpoints in
+#                 [--containers]                                     that may use Docker, which makes it as good as root
 #   sh install.sh                                                    renew an installed agent
 #   sh install.sh --uninstall                                        leave the panel and remove the agent
 #   sh install.sh --print-unit                                       print the systemd unit and change nothing
@@ -27,6 +28,7 @@ TOKEN=${FLEETDECK_JOIN_TOKEN:-}
 MIRROR=${FLEETDECK_MIRROR:-}
 CA_FILE=${FLEETDECK_CA_FILE:-}
 ROLE=${FLEETDECK_ROLE:-}
+CONTAINERS=${FLEETDECK_CONTAINERS:-}
 GATEWAY_PORT=${FLEETDECK_GATEWAY_PORT:-8080}
 ACTION=install
 SERVICE=auto
@@ -41,7 +43,7 @@ fail() {
   exit 1
 }
 usage() {
-  sed -n '2,15s/^# \{0,1\}//p' "$0"
+  sed -n '2,16s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -53,6 +55,7 @@ while [ $# -gt 0 ]; do
     --mirror=*) MIRROR=${1#*=} ;;
     --role) [ $# -ge 2 ] || usage 2; ROLE=$2; shift ;;
     --gateway-port) [ $# -ge 2 ] || usage 2; GATEWAY_PORT=$2; shift ;;
+    --containers) CONTAINERS=yes ;;
     --detached) SERVICE=detached ;;
     --uninstall) ACTION=uninstall ;;
     --print-unit) ACTION=print-unit ;;
@@ -98,6 +101,7 @@ case "$APP$STATE" in
 esac
 if [ "$IS_ROOT" = yes ]; then UNIT=/etc/systemd/system/$NAME.service; else UNIT=$CONFIG_HOME/systemd/user/$NAME.service; fi
 # A gateway that is renewed stays one.
+if [ -z "$CONTAINERS" ] && grep -Eqs '^SupplementaryGroups=.*(docker|podman)' "$UNIT"; then CONTAINERS=yes; fi # it was before
 if [ -z "$ROLE" ] && [ -z "$TOKEN" ] && grep -q '"is_gateway": *true' "$STATE/identity.json" 2>/dev/null; then ROLE=gateway; fi
 SYSCTL=/etc/sysctl.d/60-$NAME-gateway.conf
 CONTROL=$APP/control.sh
@@ -241,8 +245,7 @@ TimeoutStopSec=30
 KillMode=process
 NoNewPrivileges=yes
 UNIT_END
-  # The limits hold for all that runs in the service; a gateway's Envoy needs what its callers need.
-  if [ "$ROLE" != gateway ]; then printf 'MemoryHigh=192M\nMemoryMax=384M\n'; fi
+  # No limit of memory: it would hold for all that runs in the service, engines and Envoy too. The agent bounds itself.
   print_environment
   if [ "$IS_ROOT" = yes ]; then
     cat <<UNIT_END
@@ -295,7 +298,7 @@ allow_watches() { # Envoy watches a file for each endpoint, and the usual 128 fo
   say "      endpoints a change costs it more (docs/gateway.md)."
 }
 service_groups() { # groups that own the cards' device files and the kernel log, where this system has them
-  for group in video render adm; do
+  for group in video render adm ${CONTAINERS:+docker podman}; do
     if getent group "$group" >/dev/null 2>&1; then printf '%s ' "$group"; fi
   done
 }

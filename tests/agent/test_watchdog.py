@@ -36,6 +36,17 @@ def test_work_that_stopped_a_quarter_of_an_hour_ago_ends_the_process(time, caplo
     assert "gives up" in caplog.text
 
 
+def test_an_agent_that_has_grown_far_too_large_ends_itself(time, caplog):
+    ended = []
+    sizes = [watchdog_module.MOST_MEMORY_BYTES, watchdog_module.MOST_MEMORY_BYTES + 1]
+    watchdog = Watchdog(lambda: time.now, end=lambda: ended.append(True), memory_bytes=lambda: sizes.pop(0))
+    assert not watchdog.look()
+    assert watchdog.look()
+    assert ended == [True]
+    assert "403 MB" in caplog.text
+    assert 1e6 < watchdog_module.resident_bytes() < 4e9
+
+
 def test_the_end_is_not_zero_so_that_a_supervisor_starts_it_again():
     code = "from fleet.agent.watchdog import Watchdog; Watchdog(lambda: 0.0, frozen_seconds=0.0).look(); print('alive')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

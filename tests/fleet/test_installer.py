@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -158,22 +159,31 @@ def test_a_gateways_line_says_role_and_port():
     assert "--role" not in join_command(url=URL, token="t")
 
 
-def unit(tmp_path, *options):
+def unit(tmp_path, *options, **variables):
     """The systemd unit that the installer would write."""
     path = tmp_path / "install.sh"
     path.write_bytes(installer(url=URL).body)
-    done = subprocess.run(["sh", str(path), "--print-unit", *options], capture_output=True, text=True, check=False)
+    command = ["sh", str(path), "--print-unit", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
     return done.stdout + done.stderr
 
 
-def test_what_the_agent_started_outlives_it_and_a_gateway_has_no_narrow_limits(tmp_path):
+def test_what_the_agent_started_outlives_it_and_shares_no_narrow_limits_with_it(tmp_path):
     plain, gateway = unit(tmp_path), unit(tmp_path, "--role", "gateway", "--gateway-port", "443")
     assert "KillMode=process" in plain
-    assert "MemoryMax=384M" in plain
+    assert "MemoryMax" not in plain
     assert "KillMode=process" in gateway
     assert "MemoryMax" not in gateway
     assert "There is no role cook" in unit(tmp_path, "--role", "cook")
     assert "must be a number" in unit(tmp_path, "--role", "gateway", "--gateway-port", "80; reboot")
+
+
+def test_the_socket_of_docker_is_given_only_when_asked_for(tmp_path):
+    (tmp_path / "getent").write_text('#!/bin/sh\ntest "$2" = docker || test "$2" = video\n')
+    (tmp_path / "getent").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert "SupplementaryGroups=video \n" in unit(tmp_path, PATH=path)
+    assert "SupplementaryGroups=video docker \n" in unit(tmp_path, "--containers", PATH=path)
 
 
 def test_a_mirror_is_chosen_by_name_or_address(settings):

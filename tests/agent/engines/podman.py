@@ -54,6 +54,7 @@ class Podman:
         self._service = subprocess.Popen(
             ["podman", "system", "service", "--time=0", self.url],
             env=self.environment,
+            cwd=folder,  # where it leaves a mark of each kill for memory
             stdout=subprocess.DEVNULL,
             stderr=(folder / "service.log").open("w"),
         )
