@@ -10,7 +10,7 @@ from fleet.models import Drift, Lease, ProviderAccount
 from fleet.reasons import Reason
 from fleet.services.creating import never_created
 from panel.accounts.audit import Actor, audit
-from panel.core.installation import install_id, installation_bind
+from panel.core.installation import install_id_known, installation_bind
 from panel.core.models import Installation
 
 
@@ -55,5 +55,7 @@ def _bind(actor: Actor, action: str, *, is_renamed: bool) -> Taken:
 
 def strangers_of_our_name() -> int:
     """Return how many machines carry a name of this installation at a provider and are none that this database knows."""
+    if not (name := install_id_known()):
+        return 0
     found = Drift.objects.filter(kind=DriftKind.UNKNOWN_AT_PROVIDER, resolved_at=None)
-    return found.filter(name__startswith=f"fleetdeck-{install_id()}-", account__removed_at=None).count()
+    return found.filter(name__startswith=f"fleetdeck-{name}-", account__removed_at=None).count()

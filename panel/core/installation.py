@@ -49,10 +49,18 @@ def install_id() -> str:
     return _row().name
 
 
+def install_id_known() -> str:
+    """Return this installation's id without drawing one; empty where none was needed yet."""
+    return Installation.objects.filter(pk=1).values_list("name", flat=True).first() or ""
+
+
 def is_copied() -> bool:
-    """Say whether this database is a copy of the one that the installation's id belongs to, and nobody has decided yet."""
-    mark = database_mark()
-    return bool(mark) and _row().bound_to != mark
+    """Say whether this database is a copy of the one that the installation's id belongs to, and nobody has decided yet.
+
+    Writes nothing: an id that is not bound yet belongs to the database in which it is used next.
+    """
+    bound_to = Installation.objects.filter(pk=1).values_list("bound_to", flat=True).first()
+    return bool(bound_to) and database_mark() not in {"", bound_to}
 
 
 def installation_bind(*, is_renamed: bool) -> tuple[str, str]:

@@ -6,17 +6,17 @@ from django.utils.translation import gettext as _
 
 from fleet.services.installation import strangers_of_our_name
 from panel.core.health import Check, CheckStatus
-from panel.core.installation import install_id, is_copied
+from panel.core.installation import install_id_known, is_copied
 
 
 def installation_checks() -> Iterable[Check]:
     """Whether this database is a copy of another panel's, and whether somebody else orders under the same id."""
-    name, copied = _("Installation id"), is_copied()
+    name, copied, known = _("Installation id"), is_copied(), install_id_known()
     yield Check(
         "installation_copied",
         name,
         CheckStatus.WARNING if copied else CheckStatus.OK,
-        _("%(id)s, in a copied database") % {"id": install_id()} if copied else install_id(),
+        _("%(id)s, in a copied database") % {"id": known} if copied else known or _("none yet"),
         _("one panel alone"),
         _(
             "Nothing is ordered until you decide. Is the panel that this database comes from gone? Then run manage.py "

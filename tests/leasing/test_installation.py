@@ -40,7 +40,14 @@ def test_an_id_belongs_to_its_database():
 def test_an_id_from_before_is_bound_when_it_is_next_used():
     Installation.objects.create(pk=1, name="abcdefgh")
     assert not is_copied()
+    assert install_id() == "abcdefgh"
     assert Installation.objects.get().bound_to != ""
+
+
+@pytest.mark.django_db
+def test_looking_at_self_health_draws_no_id():
+    assert [check.status for check in installation_checks()] == [CheckStatus.OK, CheckStatus.OK]
+    assert not Installation.objects.exists()
 
 
 def test_a_copy_orders_nothing_until_somebody_decides(rounds, account, vendor):
