@@ -245,7 +245,7 @@ class Histogram(Struct, omit_defaults=True):
 class EndpointTraffic(Struct, omit_defaults=True):
     """What went through one gateway for one endpoint in one span of 10 s.
 
-    statuses: by class (`2xx` … `5xx`), `cut` (the stream broke off after it began), `caller_left` (the caller went away
+    statuses: by class (`2xx` … `5xx`), `cut` (the stream broke off after it began), `left` (the caller went away
     before the end). queue: waiting before a replica was taken; first_byte: until the caller got the first byte; total: to the
     end. A request counts in the span in which it ended. retries: tries beyond the first. limited: answered 429 here.
     requests_by_key, tokens_by_key: by key id; tokens as the engines reported them. estimated_tokens_by_key: of streams whose

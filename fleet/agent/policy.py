@@ -42,6 +42,9 @@ TEMPLATE: Final = """\
 # Where the Docker Engine API listens; else DOCKER_HOST, Docker's and podman's usual sockets are tried.
 # container_socket = "unix:///var/run/docker.sock"
 
+# Let the panel make a gateway of this machine: callers of endpoints come in here, and are passed on to replicas.
+# allow_gateway = true
+
 # How much waits here while the panel is away; the oldest goes first, and is counted.
 # spool_megabytes = 64
 # spool_hours = 24
@@ -64,8 +67,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_processes: bool = True
     allow_containers: bool = True
     image_prefixes: Annotated[list[str], msgspec.Meta(max_length=100)] = []
-    mount_folders: Annotated[list[str], msgspec.Meta(max_length=100)] = msgspec.field(default_factory=lambda: ["/srv/models"])
+    mount_folders: Annotated[list[str], msgspec.Meta(max_length=100)] = msgspec.field(
+        default_factory=lambda: ["/srv/models"]
+    )
     container_socket: str = ""
+    allow_gateway: bool = True
     spool_megabytes: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 64
     spool_hours: Annotated[float, msgspec.Meta(gt=0, le=720)] = 24.0
 

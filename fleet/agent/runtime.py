@@ -77,7 +77,7 @@ class Agent:
         )
         self._jobs = JobLane(state, identity, policy)
         self._engines = EngineLane(state, identity, policy, self._known_gpus)
-        self._gateway = GatewayDoor(state, identity)
+        self._gateway = GatewayDoor(state, identity, policy)
         waiting = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
         waiting.be_patient(WAIT_SECONDS)
         self._listener = Listener(waiting, self._hear)

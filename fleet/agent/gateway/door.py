@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fleet.agent.gateway.lane import GatewayLane
     from fleet.agent.orders import GatewayOrder
+    from fleet.agent.policy import Policy
     from fleet.agent.state import Identity, StateDirectory
 
 
 class GatewayDoor:
     """The gateway of this machine, if it is one."""
 
-    def __init__(self, state: StateDirectory, identity: Identity) -> None:
+    def __init__(self, state: StateDirectory, identity: Identity, policy: Policy) -> None:
+        self._is_allowed = policy.allow_gateway
         self._folder = state.gateway_path
         self._identity = identity
         self._lane: GatewayLane | None = None
@@ -38,7 +40,7 @@ class GatewayDoor:
         if self._lane is None:
             from fleet.agent.gateway.lane import GatewayLane
 
-            self._lane = GatewayLane(self._folder, self._identity)
+            self._lane = GatewayLane(self._folder, self._identity, is_allowed=self._is_allowed)
             self._lane.start()
         return self._lane
 

@@ -32,12 +32,17 @@ log = logging.getLogger(__name__)
 
 
 class GatewayLane:
-    """`follow` may be called by any thread. folder: where everything of the gateway lies."""
+    """`follow` may be called by any thread. folder: of all that is the gateway's; is_allowed: by this machine's policy."""
 
     def __init__(
-        self, folder: Path, identity: Identity, *, find_executable: Callable[[], str | None] = executable
+        self,
+        folder: Path,
+        identity: Identity,
+        *,
+        is_allowed: bool = True,
+        find_executable: Callable[[], str | None] = executable,
     ) -> None:
-        self._identity = identity
+        self._is_allowed = is_allowed
         self._folder = folder
         self._client = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
         self._sender = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
@@ -95,8 +100,8 @@ class GatewayLane:
         while not self._is_closing:
             try:
                 seconds = self._turn()
-            except OSError as error:
-                log.warning("The gateway cannot be kept: %s", error)
+            except Exception as error:  # what nobody thought of must not end the gateway's care
+                log.exception("The gateway cannot be kept.")
                 self._tell(
                     Reading("failed", self._reading.applied_version, f"The gateway cannot be kept: {error}"[:500])
                 )
@@ -114,11 +119,9 @@ class GatewayLane:
             if is_ordered:
                 self._give_up()
             return 60.0
-        if not self._identity.is_gateway:
+        if not self._is_allowed:
             self._start_shipper()
-            self._tell(
-                Reading("failed", 0, "This machine did not join as a gateway: join it again with --role gateway.")
-            )
+            self._tell(Reading("failed", 0, "This machine's policy allows no gateway (allow_gateway)."))
             return 60.0
         self._fetch(order)
         self._apply(order)

@@ -202,8 +202,8 @@ class Shipper:
         while not self._is_closing:
             try:
                 self.turn(_now_ms())
-            except OSError as error:
-                log.warning("The gateway's traffic cannot be read: %s", error)
+            except Exception:  # what nobody thought of must not end the reports
+                log.exception("The gateway's traffic cannot be reported.")
             with self._wake:
                 if not self._is_closing and not self._is_woken:
                     self._wake.wait(TICK_SECONDS)

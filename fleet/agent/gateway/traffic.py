@@ -124,7 +124,7 @@ class EndpointSums:
 def status_of(code: int | None, flags: frozenset[str]) -> str:
     """Return the class of a request's outcome; one that was cut logs the code that it began with."""
     if flags & CALLER_LEFT_FLAGS:
-        return "caller_left"
+        return "left"
     if code is None or code == 0:
         return "cut"
     if code < 400 and flags & BROKEN_FLAGS:

@@ -56,12 +56,9 @@ class Place:
         self.orders = 0
         self.lane = None
 
-    def identity(self, **more):
-        return Identity(self.panel.url, "fda_abcdefgh_secret", 7, "gate", **{"is_gateway": True, **more})
-
-    def start(self):
+    def start(self, **options):
         """Begin a run of the agent's gateway."""
-        self.lane = GatewayLane(self.folder, self.identity())
+        self.lane = GatewayLane(self.folder, Identity(self.panel.url, "fda_abcdefgh_secret", 7, "gate"), **options)
         self.lane.start()
         return self
 

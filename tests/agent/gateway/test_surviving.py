@@ -219,14 +219,21 @@ def test_one_route_that_cannot_be_harms_no_other(own, pair):
     assert own.get("/inside/echo").status_code == 503
 
 
-def test_a_machine_that_did_not_join_as_a_gateway_runs_none(tmp_path, own):
+def test_a_machine_whose_policy_forbids_it_runs_no_gateway(own):
     own.lane.close()
-    own.identity = lambda real=own.identity: real(is_gateway=False)
-    own.start()
+    own.start(is_allowed=False)
+    own.follow(own.panel.say(keys=[]))
+    said = eventually(lambda: own.panel.last, lambda report: report is not None and report.state == "failed")
+    assert "allow_gateway" in said.detail
+    assert own.lane.pid is None
+
+
+def test_a_machine_without_envoy_says_how_to_get_it(own):
+    own.lane.close()
+    own.start(find_executable=lambda: None)
     own.follow(own.panel.say(keys=[]))
     said = eventually(lambda: own.panel.last, lambda report: report is not None and report.state == "failed")
     assert "--role gateway" in said.detail
-    assert own.lane.pid is None
 
 
 def test_a_gateway_that_is_not_wanted_any_more_ends_and_forgets(own, pair):

@@ -101,7 +101,7 @@ def test_a_stream_that_broke_off_and_a_caller_that_left_are_told_as_such(place):
             list(pieces)
     victim.end()
     eventually(lambda: total(served, "brief", "statuses").get("cut"), lambda count: count == 1, seconds=10)
-    assert total(served, "brief", "statuses")["caller_left"] == 1
+    assert total(served, "brief", "statuses")["left"] == 1
 
 
 def test_requests_under_way_are_told_while_they_last(place, replicas):

@@ -14,7 +14,8 @@ from fleet.agent.gateway.envoy.certificate import Certificate
 from fleet.agent.gateway.envoy.files import Files
 from fleet.agent.gateway.envoy.keyfiles import write_keys
 from fleet.agent.gateway.envoy.layout import BOOT, ENVOY_LOG, prepare, replace
-from fleet.agent.gateway.envoy.process import EnvoyProcess, last_line
+from fleet.agent.gateway.envoy.proc import last_line
+from fleet.agent.gateway.envoy.process import EnvoyProcess
 from fleet.agent.orders import Route, Upstream
 
 # Envoy takes a file within milliseconds; one that it has not taken by then, it will not take.
