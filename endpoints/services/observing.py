@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from endpoints.enums import ReplicaHealth, ReplicaState, Wanted
 from endpoints.models import Replica, ReplicaLog, Rollout, ServingHost
+from endpoints.services.placing import placing_lock, port_elsewhere
 from endpoints.services.replicas import replica_change
 from endpoints.services.telling import tell_endpoint
 from endpoints.services.waking import endpoint_wake, endpoints_lock
@@ -21,6 +22,7 @@ from panel.core.live import publish_later
 
 LOG_BYTES_OF_A_GENERATION: Final = 2 * 1024 * 1024
 GENERATIONS_KEPT: Final = 3
+PORT_TAKEN: Final = "port_in_use"
 
 
 def replicas_report(*, identity: AgentIdentity, report: orders.ReplicasReport) -> None:
@@ -81,10 +83,19 @@ def _take(replica: Replica, status: orders.ReplicaStatus | None, report: orders.
         changes.pop("state")  # lost or called off: what it still does matters to nobody but its agent
     if replica.wanted != Wanted.RUN and status.state in {"stopped", "failed"}:
         changes |= _ended(replica, at)
+    if replica.wanted == Wanted.RUN and status.reason == PORT_TAKEN:
+        changes |= _elsewhere(replica)
     replica_change(replica, at=at, **changes)
     if replica.state == ReplicaState.READY and before[0] != ReplicaState.READY:
         _extend_rollout(replica, at)
     return (replica.state, replica.health) != before or replica.ended_at is not None
+
+
+def _elsewhere(replica: Replica) -> dict[str, Any]:
+    """Start a replica anew on another port of its server, if there is one."""
+    placing_lock()
+    port = port_elsewhere(replica)
+    return {"port": port, "generation": replica.generation + 1} if port is not None else {}
 
 
 def _gone(replica: Replica, report: orders.ReplicasReport, at: datetime) -> bool:

@@ -1,5 +1,6 @@
 """Where a replica goes: servers that may take one, free cards, a free port; and how many more would fit."""
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from panel.core.errors import InvalidInput
 from panel.core.money import Money
 
 _ADVISORY_CLASS: Final = 0x0FD5
+_random = random.SystemRandom()
 TAKING: Final = (ServerState.READY, ServerState.DEGRADED)
 # A card in whose memory somebody keeps more than this share is not free, whoever it is.
 FOREIGN_SHARE: Final = 0.1
@@ -200,6 +202,17 @@ def _is_within(price: dict[str, Money] | None, limit: Money, cards: int) -> bool
     if not price or set(price) != {limit.currency} or cards == 0:
         return False
     return price[limit.currency].amount / cards <= limit.amount
+
+
+def port_elsewhere(replica: Replica) -> int | None:
+    """Return another port of its server for a replica whose own is taken by a stranger; any, so as not to meet the next one.
+
+    None when there is no other. Call under `placing_lock`.
+    """
+    serving = serving_of(replica.server)
+    taken = set(Replica.objects.filter(server=replica.server_id, ended_at=None).values_list("port", flat=True))
+    free = [port for port in range(serving.first_port, serving.last_port + 1) if port not in taken]
+    return _random.choice(free) if free else None
 
 
 def _free_ports(serving: ServingHost, taken: set[int]) -> list[int]:

@@ -139,6 +139,18 @@ def test_a_word_about_an_earlier_generation_is_not_believed(site):
     assert serving(endpoint) == []
 
 
+def test_a_replica_whose_port_a_stranger_has_is_started_on_another(site):
+    endpoint = deployed()
+    reconcile()
+    [order] = site.orders()
+    site.say(status(order, state="pending", reason="port_in_use", detail="Port 20000 is taken by python."))
+    [again] = site.orders()
+    assert (again.id, again.generation) == (order.id, order.generation + 1)
+    assert again.port != order.port
+    settle(sites=[site])
+    assert len(serving(endpoint)) == 1
+
+
 def test_scaling_down_drains_before_it_stops(site):
     endpoint = deployed(desired_replicas=2)
     settle(sites=[site])

@@ -143,7 +143,9 @@ def test_it_comes_to_rest_with_what_is_wanted(cards, desired, story, random):
     for event in story:
         happen(fleet, event, random.randrange(1000))
     fleet.is_paused = False
-    fleet.replicas = [each for each in fleet.replicas if not each.is_lost]  # silent servers are back, and stopped theirs
+    fleet.replicas = [
+        each for each in fleet.replicas if not each.is_lost
+    ]  # silent servers are back, and stopped theirs
     for _round in range(60):
         if fleet.target is None:  # nothing ever served: somebody deploys once more
             happen(fleet, "deploy", 0)
