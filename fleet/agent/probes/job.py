@@ -1,0 +1,75 @@
+"""One probe in the making: what a kind of probe gets to work with."""
+
+import json
+import time
+from dataclasses import dataclass, field
+
+from fleet.agent.probes.channel import Channel, open_channel
+from fleet.agent.probes.dial import Way
+from fleet.agent.probes.link import LostError
+from fleet.agent.probes.result import ProbeError, Trace
+from fleet.agent.probes.target import STREAMS, Target
+from fleet.agent.probes.web import Answer, OnBody, Request, exchange
+
+NONCE: str = "{nonce}"
+# By which a stream's connection is opened when the target names nothing else: it costs no tokens.
+MODELS_PATH: str = "/v1/models"
+READY_PATH: str = "/v2/health/ready"
+
+
+@dataclass(slots=True)
+class Job:
+    """One probe. nonce: its unique text. channel: open already for a warm one, else opened at first need.
+
+    without_usage: ids of targets whose engine refuses to be asked for its token counts; shared by all probes of a process.
+    """
+
+    way: Way
+    target: Target
+    vantage: str
+    nonce: str
+    trace: Trace = field(default_factory=Trace)
+    channel: Channel | None = None
+    without_usage: set[int] = field(default_factory=set)
+
+    async def open(self) -> Channel:
+        """Return the channel, opened if there is none. Raises ProbeError."""
+        if self.channel is None:
+            self.channel = await open_channel(self.way, self.target, self.trace)
+        self.trace.address, self.trace.family = self.channel.address, 6 if ":" in self.channel.address else 4
+        return self.channel
+
+    async def ask(self, request: Request, on_body: OnBody) -> Answer:
+        """Send a request over the channel; see `exchange`. Raises ProbeError."""
+        channel = await self.open()
+        try:
+            return await exchange(channel, request, self.trace, on_body, limit=self.target.max_body_bytes)
+        except LostError as error:
+            raise ProbeError("http", "closed", f"closed without an answer: {error}") from None
+
+    def begin_again(self, *, is_from_start: bool) -> None:
+        """Give up the connection and what was measured. is_from_start: the clock starts anew too."""
+        self.drop()
+        self.trace.begin_again()
+        if is_from_start:
+            self.trace.started = time.monotonic()
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        if self.channel is not None:
+            self.channel.link.abort()
+            self.channel = None
+
+    @property
+    def warm_path(self) -> str:
+        """What is fetched to open the connection of a warm probe."""
+        target = self.target
+        usual = MODELS_PATH if target.kind in STREAMS else READY_PATH if target.kind == "kserve_infer" else target.path
+        return target.warm_path or usual
+
+    def encoded(self, body: object) -> bytes:
+        """Return a body as bytes with its nonce filled in; b"" for None."""
+        if body is None:
+            return b""
+        text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+        return text.replace(NONCE, self.nonce).encode()
