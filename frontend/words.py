@@ -221,6 +221,8 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "lease.attach": gettext_lazy("Contract attached to a server"),
     "rate.enter": gettext_lazy("Exchange rate entered"),
     "rate.remove": gettext_lazy("Exchange rate removed"),
+    "installation.keep": gettext_lazy("Installation id kept for this database"),
+    "installation.renew": gettext_lazy("New installation id taken"),
     "drift.adopt": gettext_lazy("Found machine adopted"),
     "drift.end": gettext_lazy("Found machine being ended"),
     "drift.accept": gettext_lazy("Difference accepted"),

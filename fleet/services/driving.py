@@ -5,6 +5,7 @@ from typing import Final
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 
 from fleet.enums import LeaseState, Wanted
 from fleet.leasing.lifecycle import ending_state, terminate_again_after
@@ -31,10 +32,15 @@ _ON_THE_WAY: Final = frozenset(
 log = structlog.get_logger(__name__)
 
 
-def leases_due(*, at: datetime) -> list[int]:
-    """Return the open leases that something is to be done about now, longest waiting first."""
+def leases_waiting(*, at: datetime) -> QuerySet[Lease]:
+    """Return the open leases that something is to be done about now and that nobody is at, longest waiting first."""
     due = Lease.objects.filter(claims.unclaimed(at), ended_at=None, next_step_at__lte=at, account__removed_at=None)
-    return list(due.order_by("next_step_at").values_list("pk", flat=True))
+    return due.order_by("next_step_at")
+
+
+def leases_due(*, at: datetime) -> list[int]:
+    """Return the ids of `leases_waiting`."""
+    return list(leases_waiting(at=at).values_list("pk", flat=True))
 
 
 def lease_step(*, lease_id: int) -> None:

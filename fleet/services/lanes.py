@@ -14,7 +14,7 @@ from typing import Final
 from django.conf import settings
 
 from fleet.models import Lease, ProviderAccount
-from panel.core import claims
+from fleet.services.driving import leases_waiting
 from panel.core.places import place
 
 CALLS_OF_AN_ACCOUNT: Final = 4
@@ -66,10 +66,9 @@ def lease_place(lease_id: int, *, seconds: float) -> Iterator[bool]:
 
 def leases_to_send(*, at: datetime) -> list[int]:
     """Return the leases whose turn it is, longest waiting first, and of each account only as many as may soon be done."""
-    due = Lease.objects.filter(claims.unclaimed(at), ended_at=None, next_step_at__lte=at, account__removed_at=None)
     chosen: list[int] = []
     counts: dict[int | None, int] = defaultdict(int)
-    for lease_id, account_id in due.order_by("next_step_at").values_list("pk", "account_id"):
+    for lease_id, account_id in leases_waiting(at=at).values_list("pk", "account_id"):
         counts[account_id] += 1
         if counts[account_id] <= SENT_AT_ONCE:
             chosen.append(lease_id)
