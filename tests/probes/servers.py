@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import ssl
@@ -157,7 +157,7 @@ class Certificates:
         self.directory = directory
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test authority")])
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         authority = x509.BasicConstraints(ca=True, path_length=None)
         usage = x509.KeyUsage(
             digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
@@ -179,8 +179,8 @@ class Certificates:
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=40))
-            .not_valid_after(now + datetime.timedelta(days=days))
+            .not_valid_before(now - dt.timedelta(days=40))
+            .not_valid_after(now + dt.timedelta(days=days))
         )
 
     def server(self, *, days=10.0, names=("localhost", "model.example"), protocols=()):
@@ -189,7 +189,7 @@ class Certificates:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Server")])
         others = [x509.DNSName(name) for name in names] + [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         certificate = (
-            self._builder(subject, key, datetime.datetime.now(datetime.UTC), days)
+            self._builder(subject, key, dt.datetime.now(dt.UTC), days)
             .add_extension(x509.SubjectAlternativeName(others), critical=False)
             .sign(self._key, hashes.SHA256())
         )

@@ -254,7 +254,7 @@ async def test_a_loop_that_is_blocked_makes_the_result_suspect(prober):
     async with Server(held(0.2)) as server:
         clean = asyncio.get_running_loop().create_task(prober.run(target(port=server.port)))
         await asyncio.sleep(0.1)
-        time.sleep(0.08)  # what must never happen in a prober, on purpose
+        time.sleep(0.08)  # noqa: ASYNC251  # what must never happen in a prober, on purpose
         found = await clean
     assert found.is_suspect
     assert found.loop_lag_ms > 20
