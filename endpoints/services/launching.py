@@ -3,18 +3,23 @@
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
+import msgspec
+import structlog
 from django.utils.translation import gettext as _
 
 from endpoints.engines.base import EngineSpec, Launch, Place, ReadyCheck, ServerMirrors
 from endpoints.engines.registry import launch
 from endpoints.enums import Wanted
-from endpoints.models import Gateway, Replica, Secret
+from endpoints.models import Gateway, Replica, Secret, ServingHost
 from endpoints.services.placing import serving_of
 from endpoints.services.routing import routing_version
 from fleet.agent import orders
 from panel.core.errors import InvalidInput
 
 _ANY_PORT: Final = 20_000
+# Engines whose presets load from ModelScope by a switch of their own.
+_MODELSCOPE: Final = frozenset({"vllm", "sglang"})
+log = structlog.get_logger(__name__)
 
 
 def spec_check(spec: EngineSpec, *, gpus: int) -> Launch:
@@ -75,10 +80,26 @@ def assignments_part(server_id: int) -> dict[str, Any]:
 
 
 def _orders(replicas: Iterable[Replica]) -> list[orders.ReplicaOrder]:
-    launches = [(each, launch(EngineSpec.from_json(each.revision.spec), _place(each))) for each in replicas]
+    launches = [(each, made) for each in replicas if (made := _launch(each)) is not None]
     names = {name for _replica, made in launches for name in made.secret_environment.values()}
     secrets = {each.name: each.value for each in Secret.objects.filter(name__in=names)} if names else {}
     return [_order(replica, made, secrets) for replica, made in launches]
+
+
+def _launch(replica: Replica) -> Launch | None:
+    """Return how a replica is run on its server; None, with a line in the log, when a later panel does not know it any more."""
+    spec = EngineSpec.from_json(replica.revision.spec)
+    try:
+        return launch(_mirrored(spec, serving_of(replica.server)), _place(replica))
+    except InvalidInput as error:
+        log.warning("endpoints.launch_refused", replica=replica.pk, field=error.field, reason=error.message)
+        return None
+
+
+def _mirrored(spec: EngineSpec, serving: ServingHost) -> EngineSpec:
+    """Return the spec that loads from ModelScope on a server that cannot reach Hugging Face, where the engine can."""
+    is_wanted = serving.uses_modelscope and spec.source == "huggingface" and spec.kind in _MODELSCOPE
+    return msgspec.structs.replace(spec, source="modelscope", revision="") if is_wanted else spec
 
 
 def _order(replica: Replica, made: Launch, secrets: dict[str, str]) -> orders.ReplicaOrder:

@@ -173,3 +173,23 @@ def test_a_list_of_endpoints_costs_the_same_however_many_there_are(operator_clie
         listed = operator_client.get(f"{ROOT}/endpoints/").json()["results"]
     assert len(listed) == 12
     assert Replica.objects.count() == 0
+
+
+def test_engines_tell_their_arguments(viewer_client):
+    listed = {each["kind"]: each for each in viewer_client.get(f"{ROOT}/engines/").json()}
+    assert {"vllm", "sglang", "tgi", "triton", "trtllm", "comfyui", "transformers", "llamacpp", "custom"} == set(listed)
+    limit = listed["vllm"]["arguments"]["properties"]["max_num_seqs"]
+    assert (limit["type"], limit["flag"]) == ("integer", "--max-num-seqs")
+    assert limit["description"]
+    assert viewer_client.get(f"{ROOT}/engines/vllm/").json() == listed["vllm"]
+    assert viewer_client.get(f"{ROOT}/engines/vlm/").status_code == 404
+
+
+def test_a_server_that_cannot_reach_hugging_face_loads_from_modelscope(operator_client, site):
+    changes = {"uses_modelscope": True, "image_prefix": "m.daocloud.io"}
+    assert operator_client.patch(f"{ROOT}/serving/{site.server.pk}/", changes, format="json").status_code == 200
+    assert post(operator_client, "endpoints/", {"name": "chat", "spec": VLLM}).status_code == 202
+    settle(sites=[site])
+    [order] = site.orders()
+    assert order.environment["VLLM_USE_MODELSCOPE"] == "True"
+    assert order.image.startswith("m.daocloud.io/docker.io/vllm/")
