@@ -3,6 +3,7 @@
 Each is bounded in time and size and says what came of it in plain values; nothing here remembers anything.
 """
 
+import errno
 import json
 import socket
 import time
@@ -213,11 +214,12 @@ def is_port_taken(order: ReplicaOrder) -> bool:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with suppress(OSError):
+        try:
             probe.bind(("127.0.0.1" if host == "localhost" else host, order.port))
             probe.listen(1)
-            return False
-    return True
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE  # anything else the engine says better
+    return False
 
 
 def connections(order: ReplicaOrder, pid: int | None) -> int | None:

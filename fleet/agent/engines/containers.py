@@ -100,7 +100,7 @@ class ContainerRuntime:
             handle=f"container {self._name(replica)}",
             started_at_ms=_stamp_ms(state.get("StartedAt", "")),
             ended=None if is_running else _exit_of(state, seen["Id"]),
-            is_frozen=bool(state.get("Paused")),
+            is_frozen=bool(state.get("Paused")) or _is_stopped(state.get("Pid") or 0, seen["Id"]),
             pid=state.get("Pid") or None,
             image_id=seen.get("Image", ""),
         )
@@ -210,6 +210,15 @@ def _exit_of(state: dict[str, Any], container: str) -> Exit:
     is_too_big = state.get("OOMKilled") or (number == signal.SIGKILL and _did_kernel_kill(container))
     reason = "out_of_memory" if is_too_big else "exited"
     return Exit(None if number else code, number, reason, state.get("Error", "") or "")
+
+
+def _is_stopped(pid: int, container: str) -> bool:
+    """Say whether a container's process is stopped (SIGSTOP); False where its pid means nothing to this agent."""
+    try:
+        is_it = pid != 0 and container in Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return False
+    return is_it and keeper.stat_fields(pid)[:1] == ["T"]
 
 
 @lru_cache(maxsize=256)

@@ -48,7 +48,7 @@ class Crew:
         self._most = most
         self._wake = wake
         self._waiting: queue.SimpleQueue[Task[object]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._threads = self._busy = 0
 
     def do(self, job: Callable[[], T]) -> Task[T]:
@@ -63,9 +63,15 @@ class Crew:
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
         return task
 
+    def await_idle(self, seconds: float) -> bool:
+        """Wait until nothing is being done; returns whether it came to that in time."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._busy == 0, seconds)
+
     def _work(self) -> None:
         while True:
             self._waiting.get().run()
             with self._lock:
                 self._busy -= 1
+                self._lock.notify_all()
             self._wake()

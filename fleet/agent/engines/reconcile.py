@@ -41,6 +41,7 @@ class Engines:
         self._turn = threading.Condition()
         self._is_woken = self._is_closing = False
         self._orders: Orders | None = None
+        self._taken: Orders | None = None
         self._version = -1
         self._replicas: dict[int, Replica] = {}
         self._stopped: dict[int, ReplicaStatus] = {}
@@ -97,6 +98,7 @@ class Engines:
             self._turn.notify()
         if self._thread.is_alive():
             self._thread.join(seconds)
+        self.desk.workers.await_idle(seconds)  # a start that is half done is done first: the next agent finds it whole
         if self._messenger is not None:
             self._messenger.close(seconds)
 
@@ -172,6 +174,9 @@ class Engines:
 
     def _take(self, orders: Orders) -> None:
         """Have every replica follow its order, or none."""
+        if orders == self._taken:
+            return
+        self._taken = orders
         wanted = {order.id: order for order in orders.replicas}
         try:
             self.book.keep_orders(orders)
@@ -210,7 +215,10 @@ class Engines:
         with self._turn:
             self._replicas.pop(order.id, None)
             self._stopped[order.id] = replica.status()
+            is_empty = not self._replicas and self._taken is not None and not self._taken.replicas
         self.book.forget(order.id)
+        if is_empty:
+            self.book.forget_orders()
         self._changed()
 
     def _changed(self) -> None:

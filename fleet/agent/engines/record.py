@@ -71,6 +71,10 @@ class Book:
         """Keep the orders. Raises OSError."""
         self._write(self.folder / ORDERS, msgspec.json.encode(orders))
 
+    def forget_orders(self) -> None:
+        """Remove the orders: none is open, and an agent that starts has nothing to do."""
+        (self.folder / ORDERS).unlink(missing_ok=True)
+
     def records(self) -> dict[int, Record]:
         """Return what is remembered, by replica."""
         found = {}

@@ -27,6 +27,7 @@ def test_changes_are_told_at_once_and_the_present_state_when_the_panel_listens_a
     panel.is_away = False
     eventually(lambda: [status.state for status in box.told()] == ["stopped"])
     assert box.engines.statuses() == []  # told once, then forgotten
+    assert [path.name for path in box.folder.iterdir()] == ["owner"]
 
 
 def test_no_secret_leaves_the_machine_and_nobody_else_can_read_it_here(machine, panel):
