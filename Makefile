@@ -10,7 +10,7 @@ SERVERS ?= 6
 PYTEST_WORKERS ?= 2
 TESTS ?= tests
 BIN := .venv/bin
-SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev podman runc busybox-static
+SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev podman runc busybox-static nginx haproxy
 
 .PHONY: help venv venv-dev lock up demo test lint fmt bench migrations openapi strings messages system-packages
 

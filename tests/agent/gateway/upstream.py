@@ -59,11 +59,11 @@ class Replica:
     async def answer(self, path, headers, body, writer):
         if path == "/health":
             writer.write(self.whole(200, b"ok", "text/plain"))
-        elif path.startswith(("/echo", "/close-once/")) and (path in self.seen or path.startswith("/echo")):
+        elif path.startswith("/echo") or (path.startswith("/close-once/") and not self.closes(path)):
             writer.write(self.whole(200, {"path": path, "headers": headers, "bytes": len(body), "name": self.name}))
         elif path.startswith("/status/"):
             writer.write(self.whole(int(path.split("/")[2]), {"error": "as told"}))
-        elif path.startswith("/close-once/") and path not in self.seen:
+        elif path.startswith("/close-once/"):
             self.seen.add(path)
             writer.close()
         elif path == "/open":
@@ -71,6 +71,10 @@ class Replica:
         else:
             await self.complete(json.loads(body or b"{}"), writer)
         await writer.drain()
+
+    def closes(self, path):
+        """Whether to hang up on this request: once for each path, and only the replica that `?of=` names."""
+        return path not in self.seen and path.partition("?of=")[2] in {"", self.name}
 
     async def complete(self, asked, writer):
         count, gap = asked.get("n", 5), asked.get("gap", 0.0)
