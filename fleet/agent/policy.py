@@ -35,12 +35,12 @@ TEMPLATE: Final = """\
 # Let the panel run engines here: as processes of the agent's own user, and in containers (never privileged ones).
 # allow_processes = true
 # allow_containers = true
-# Only images whose names begin with one of these; without any, all.
-# image_prefixes = ["docker.io/vllm/", "vllm/vllm-openai"]
+# Only images whose names begin with one of these, such as "docker.io/vllm/"; without any, all.
+# image_prefixes = []
 # Folders of this machine that containers may see, with all that is below them.
 # mount_folders = ["/srv/models"]
-# Where the Docker Engine API listens; else DOCKER_HOST, Docker's and podman's usual sockets are tried.
-# container_socket = "unix:///var/run/docker.sock"
+# Where the Docker Engine API listens, such as "unix:///run/docker.sock"; empty: DOCKER_HOST, then the usual sockets.
+# container_socket = ""
 
 # Let the panel make a gateway of this machine: callers of endpoints come in here, and are passed on to replicas.
 # allow_gateway = true
