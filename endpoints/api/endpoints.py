@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.proxies import ProxyFiles
 from endpoints.api.traffic import TrafficSerializer, traffic_body
 from endpoints.enums import Phase
 from endpoints.models import Endpoint
@@ -143,7 +144,7 @@ class EndpointFilters(SelectorFilters):
 
 
 @extend_schema_view(list=extend_schema(summary="List endpoints"), retrieve=extend_schema(summary="Show an endpoint"))
-class EndpointViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Endpoint]):
+class EndpointViewSet(ProxyFiles, mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Endpoint]):
     """Inference endpoints."""
 
     queryset = Endpoint.objects.none()

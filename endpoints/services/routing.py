@@ -50,16 +50,7 @@ def routes_since(*, have: int, gateway: Gateway) -> orders.Routes:
     """
     version = routing_version()
     is_whole = not 0 < have <= version
-    changed = Endpoint.objects.filter(routing_version__gt=0 if is_whole else have)
-    endpoints = list(
-        changed.select_related("active_revision").prefetch_related(
-            Prefetch(
-                "replicas",
-                routed(Replica.objects.select_related("revision", "server__agent", "server__serving")),
-                to_attr="serving_replicas",
-            )
-        )
-    )
+    endpoints = list(_with_replicas(Endpoint.objects.filter(routing_version__gt=0 if is_whole else have)))
     return orders.Routes(
         version=version,
         is_whole=is_whole,
@@ -69,13 +60,25 @@ def routes_since(*, have: int, gateway: Gateway) -> orders.Routes:
     )
 
 
+def route_for_others(*, endpoint_id: int) -> orders.Route:
+    """Return an endpoint's route as a proxy on any machine has to see it. Raises Endpoint.DoesNotExist. Two queries."""
+    return _route(_with_replicas(Endpoint.objects.filter(deleted_at=None)).get(pk=endpoint_id), None)
+
+
+def _with_replicas(endpoints: "QuerySet[Endpoint]") -> "QuerySet[Endpoint]":
+    replicas = routed(Replica.objects.select_related("revision", "server__agent", "server__serving"))
+    return endpoints.select_related("active_revision").prefetch_related(
+        Prefetch("replicas", replicas, to_attr="serving_replicas")
+    )
+
+
 def _gone(endpoints: Collection[Endpoint]) -> list[str]:
     """Return the names that are no more: deleted, and not given to another endpoint since."""
     names = {endpoint.name for endpoint in endpoints if endpoint.deleted_at is not None}
     return sorted(names - set(Endpoint.objects.filter(name__in=names, deleted_at=None).values_list("name", flat=True)))
 
 
-def _route(endpoint: Endpoint, gateway: Gateway) -> orders.Route:
+def _route(endpoint: Endpoint, gateway: Gateway | None) -> orders.Route:
     replicas: list[Replica] = endpoint.serving_replicas  # type: ignore[attr-defined]  # prefetched just above
     revision = endpoint.active_revision or (replicas[0].revision if replicas else None)
     return orders.Route(
@@ -91,8 +94,9 @@ def _route(endpoint: Endpoint, gateway: Gateway) -> orders.Route:
     )
 
 
-def _upstream(replica: Replica, gateway: Gateway) -> orders.Upstream:
-    address = "127.0.0.1" if replica.server_id == gateway.server_id else address_of(replica)
+def _upstream(replica: Replica, gateway: Gateway | None) -> orders.Upstream:
+    is_here = gateway is not None and replica.server_id == gateway.server_id
+    address = "127.0.0.1" if is_here else address_of(replica)
     return orders.Upstream(replica.pk, address, replica.port, replica.revision.slots)
 
 

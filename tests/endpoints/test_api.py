@@ -193,3 +193,19 @@ def test_a_server_that_cannot_reach_hugging_face_loads_from_modelscope(operator_
     [order] = site.orders()
     assert order.environment["VLLM_USE_MODELSCOPE"] == "True"
     assert order.image.startswith("m.daocloud.io/docker.io/vllm/")
+
+
+def test_a_proxy_of_ones_own_gets_the_same_replicas_and_no_secret(operator_client, viewer_client, site):
+    assert post(operator_client, "endpoints/", {"name": "chat", "spec": VLLM}).status_code == 202
+    operator_client.patch(f"{ROOT}/serving/{site.server.pk}/", {"address": "10.0.0.7"}, format="json")
+    settle(sites=[site])
+    [order] = site.orders()
+    for file in ("nginx.conf", "haproxy.cfg"):
+        answer = operator_client.get(f"{ROOT}/endpoints/chat/{file}/?port=9000")
+        text = answer.content.decode()
+        assert answer.status_code == 200, text
+        assert f"10.0.0.7:{order.port}" in text
+        assert "9000" in text
+        assert order.upstream_key not in text
+        assert viewer_client.get(f"{ROOT}/endpoints/chat/{file}/").status_code == 403
+        assert operator_client.get(f"{ROOT}/endpoints/chat/{file}/?port=x").status_code == 400
