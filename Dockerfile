@@ -54,4 +54,4 @@ RUN python -m panel.up.messages \
     && chown fleetdeck:fleetdeck /var/lib/fleetdeck
 USER fleetdeck
 EXPOSE 8000
-CMD ["uvicorn", "panel.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-proxy-headers", "--no-server-header", "--no-access-log", "--log-level", "warning", "--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--timeout-graceful-shutdown", "5", "--timeout-keep-alive", "75"]
+CMD ["uvicorn", "panel.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-proxy-headers", "--no-server-header", "--no-access-log", "--log-level", "warning", "--http", "panel.core.onewrite:OneWriteProtocol", "--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--timeout-graceful-shutdown", "5", "--timeout-keep-alive", "75"]

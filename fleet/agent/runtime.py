@@ -26,6 +26,7 @@ from fleet.agent.jobs.lane import JobLane
 from fleet.agent.listener import WAIT_SECONDS, Listener
 from fleet.agent.nvml.card import ReadOptions
 from fleet.agent.nvml.driver import DriverWatch
+from fleet.agent.packing import packed
 from fleet.agent.panel import PanelClient, PanelError
 from fleet.agent.policy import Policy
 from fleet.agent.reporter import Reporter
@@ -183,7 +184,7 @@ class Agent:
         if is_last:
             self._ledger.hold_seconds = 0.0  # nobody is left to wait for twins
         batch = self._batcher.cut(spooled_batches=len(self._spool), lost_samples=self._spool.lost_samples)
-        body = self._compressor.compress(self._encode(batch.report))
+        body = self._compressor.compress(self._encode(packed(batch.report)))
         self._spool.append(batch.report.boot_id, batch.report.seq, batch.samples, body)
         if not self._ledger.has_untold():
             self._kernel_log.save_cursor()

@@ -7,6 +7,9 @@ computes rates without keeping state. A reading that is missing is None, never 0
 One report is one batch: `(boot_id, seq)` names it; `seq` starts at 1 and grows by one for each batch of a run. The batch
 is written to the spool before it is sent and resent unchanged; what belongs to the moment of sending goes in headers.
 
+Samples travel as columns (`Columns`, made by `packing.py`), which the panel reads in place. Who writes reports by hand may
+send them as rows instead (`Gpu.samples`, `Report.host_samples`), as protocol 1 did; one report has one form.
+
 Bounds (a report over one of them is refused): see `LIMITS`.
 """
 
@@ -16,7 +19,8 @@ from msgspec import Meta, Struct
 
 from fleet.agent.orders import GatewayOrder, ReplicaOrder
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
+PROTOCOLS: Final = frozenset({1, 2})  # that a panel takes; 1 has no columns
 CONTENT_TYPE: Final = "application/vnd.fleetdeck.report+msgpack"
 
 # Headers of the moment of sending: wall clock and monotonic clock of the agent in milliseconds, and which run of the
@@ -105,6 +109,16 @@ class GpuSample(Struct, omit_defaults=True, array_like=True):
     dram_activity_percent: float | None = None
 
 
+class Columns(Struct, array_like=True):
+    """Samples of one kind column by column: for each field of the sample's struct, in its order, that reading of all rows.
+
+    data: little-endian 8-byte floats, NaN for None. A panel leaves out columns it does not know and misses none that it does.
+    """
+
+    rows: Annotated[int, Meta(ge=1, le=1_000_000)]
+    data: bytes
+
+
 class GpuProcess(Struct, omit_defaults=True):
     """One process on a card. pid is the host's. kinds: compute, graphics, mps. memory is None where the driver hides it."""
 
@@ -176,8 +190,9 @@ class Gpu(Struct, omit_defaults=True):
     """One card, or one MIG instance (`parent_uuid` set).
 
     state: ok | degraded | lost | unknown; reason: one of REASONS, empty when ok. A card that the agent knows and that no
-    longer enumerates is sent as state `missing` until the panel forgets it. facts, unsupported, health and processes are
-    None when unchanged since the batch before (facts) or not read in this batch (health, processes).
+    longer enumerates is sent as state `missing` until the panel forgets it. rows: how many rows of `Report.gpu_columns` are
+    this card's, the oldest first; has_previous: the first of them is the reading before the batch. facts, unsupported,
+    health and processes are None when unchanged since the batch before (facts) or not read in this batch (health, processes).
     """
 
     uuid: Annotated[str, Meta(max_length=96)]
@@ -187,6 +202,8 @@ class Gpu(Struct, omit_defaults=True):
     reason: Annotated[str, Meta(max_length=64)] = ""
     samples: list[GpuSample] = []
     previous: GpuSample | None = None
+    rows: int = 0
+    has_previous: bool = False
     facts: GpuFacts | None = None
     unsupported: dict[str, str] | None = None
     health: GpuHealth | None = None
@@ -259,7 +276,11 @@ class Fault(Struct, omit_defaults=True):
 
 
 class Report(Struct, omit_defaults=True):
-    """One batch. `gpus` lists every card known to the agent, with or without samples; `host` comes when it changed."""
+    """One batch. `gpus` lists every card known to the agent, with or without samples; `host` comes when it changed.
+
+    gpu_columns: the samples of all cards, in the order of `gpus`. host_columns: the host's, the first one the reading before
+    the batch with has_host_previous.
+    """
 
     protocol: int
     boot_id: Annotated[str, Meta(max_length=36)]
@@ -269,6 +290,9 @@ class Report(Struct, omit_defaults=True):
     gpus: list[Gpu]
     host_samples: list[HostSample] = []
     host_previous: HostSample | None = None
+    gpu_columns: Columns | None = None
+    host_columns: Columns | None = None
+    has_host_previous: bool = False
     host: HostFacts | None = None
     faults: list[Fault] = []
     os_boot_id: Annotated[str, Meta(max_length=64)] = ""

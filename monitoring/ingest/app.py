@@ -8,6 +8,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,8 @@ from django.db import Error as DatabaseError
 from fleet.agent import wire
 from fleet.services.agents import AgentIdentity
 from monitoring.ingest import body
-from monitoring.ingest.batch import Batch, Segment
+from monitoring.ingest.batch import Batch
+from monitoring.ingest.blocks import Block, gpu_block, host_block
 from monitoring.ingest.clock import Sending, sample_clock
 from monitoring.ingest.database import connect
 from monitoring.ingest.hearing import Hearing
@@ -94,7 +96,7 @@ class Ingest:
         if applied is None:
             applied = await self._apply(batch, report, plain, encoding)
             self.identities.forget(authorization)
-        batch.gpus = _gpu_segments(report, applied)
+        _name_cards(batch, report, applied)
         is_stored = await self.writer.store(batch)
         return self._answer(identity, batch, applied, is_duplicate=not is_stored), encoding
 
@@ -107,18 +109,16 @@ class Ingest:
         address: str | None,
     ) -> Batch:
         """Return the batch, still without its GPU rows. Raises Refused for one that is too old or names no run."""
-        newest = _newest(report)
+        gpus, host = gpu_block(report), host_block(report)
+        newest = _newest(gpus, host)
         clock = sample_clock(
             received_ms=received_ms, sending=_sending(headers), os_boot_id=report.os_boot_id, newest=newest
         )
         if newest is not None and clock.at_ms(*newest) < received_ms - self.retention_ms:
             hours = settings.RAW_RETENTION_HOURS
             raise Refused(422, "too_old", f"These samples are older than the {hours} h that full resolution is kept.")
-        host = (
-            [Segment(identity.server_id, *_rows(report.host_samples, report.host_previous))]
-            if report.host_samples
-            else []
-        )
+        if host is not None:
+            host.subjects, host.states = [identity.server_id], [("", "")]
         return Batch(
             identity=identity,
             boot_id=body.boot_id_of(report),
@@ -129,7 +129,7 @@ class Ingest:
             version=report.agent_version.replace("\0", ""),
             spooled_batches=report.spooled_batches,
             lost_samples=report.lost_samples,
-            gpus=[],
+            gpus=gpus,
             host=host,
         )
 
@@ -176,32 +176,22 @@ def _whole(value: bytes | None) -> int | None:
     return int(value) if value is not None and len(value) <= 15 and value.isdigit() else None
 
 
-def _newest(report: body.QuickReport) -> tuple[float, float] | None:
+def _newest(*blocks: Block | None) -> tuple[float, float] | None:
     """Return wall and monotonic time of the newest sample, by the monotonic clock."""
-    lasts: list[body.Timed] = [gpu.samples[-1] for gpu in report.gpus if gpu.samples]
-    if report.host_samples:
-        lasts.append(report.host_samples[-1])
-    if not lasts:
-        return None
-    newest: body.Timed = max(lasts, key=lambda row: row.monotonic_ms)
-    return newest.at_ms, newest.monotonic_ms
+    found = [block.newest() for block in blocks if block is not None]
+    return max(found, key=itemgetter(1)) if found else None
 
 
-def _rows(samples: list[body.Timed], previous: body.Timed | None) -> tuple[list[body.Timed], bool]:
-    return (samples, False) if previous is None else ([previous, *samples], True)
-
-
-def _gpu_segments(report: body.QuickReport, applied: Applied) -> list[Segment]:
-    """Return the rows of each GPU under its id. Raises Refused (422) for a card that the inventory does not know."""
-    segments = []
-    for gpu in report.gpus:
-        if not gpu.samples:
-            continue
-        gpu_id = applied.gpu_ids.get(gpu.uuid)
-        if gpu_id is None:
-            raise Refused(422, "unknown_gpu", f"GPU {gpu.uuid} does not belong to this agent's server.")
-        segments.append(Segment(gpu_id, *_rows(gpu.samples, gpu.previous), gpu.state, gpu.reason))
-    return segments
+def _name_cards(batch: Batch, report: body.QuickReport, applied: Applied) -> None:
+    """Say which GPUs the rows are of. Raises Refused (422) for a card that the inventory does not know."""
+    if batch.gpus is None:
+        return
+    cards = [gpu for gpu in report.gpus if gpu.rows or gpu.samples]
+    try:
+        batch.gpus.subjects = [applied.gpu_ids[gpu.uuid] for gpu in cards]
+    except KeyError as error:
+        raise Refused(422, "unknown_gpu", f"GPU {error.args[0]} does not belong to this agent's server.") from error
+    batch.gpus.states = [(gpu.state, gpu.reason) for gpu in cards]
 
 
 def client_address(scope: Scope, headers: dict[bytes, bytes]) -> str | None:

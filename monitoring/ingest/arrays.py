@@ -1,83 +1,79 @@
-"""Query parameters that are arrays, taken from numpy without going through Python objects."""
+"""Query parameters that are arrays, in Postgres' binary format, taken from numpy without going through Python objects."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
-from psycopg import adapt, pq
-from psycopg.abc import Buffer
+from numpy.typing import ArrayLike, NDArray
 
 _EPOCH_2000_US: Final = 946_684_800_000_000
+_BYTEA: Final = 17
+_TEXT: Final = 25
+_UUID: Final = 2950
 
 
-@dataclass(frozen=True, slots=True)
-class PgArray:
-    """A one-dimensional array without nulls: the element's type in Postgres, and each element's bytes as a row."""
+class _Cells:
+    """Elements of one fixed-size type: each behind its length."""
 
-    oid: int
-    element_oid: int
-    cells: NDArray[np.uint8]
+    def __init__(self, oid: int, element: str) -> None:
+        value = np.dtype(element)
+        self._oid = oid
+        self._length = value.itemsize
+        self._cell = np.dtype([("length", ">i4"), ("value", value)])
+
+    def __call__(self, values: ArrayLike) -> bytes:
+        """Return a one-dimensional array without nulls."""
+        count = len(values)  # type: ignore[arg-type]
+        cells = np.empty(count, dtype=self._cell)
+        cells["length"] = self._length
+        cells["value"] = values
+        return _head(self._oid, count) + cells.tobytes()
 
 
-def smallints(values: NDArray[Any]) -> PgArray:
-    """Return a smallint[]."""
-    return PgArray(1005, 21, values.astype(">i2").view(np.uint8).reshape(-1, 2))
+smallints: Final = _Cells(21, ">i2")
+integers: Final = _Cells(23, ">i4")
+bigints: Final = _Cells(20, ">i8")
+doubles: Final = _Cells(701, ">f8")
+_moments: Final = _Cells(1184, ">i8")
 
 
-def integers(values: NDArray[Any]) -> PgArray:
-    """Return an integer[]."""
-    return PgArray(1007, 23, values.astype(">i4").view(np.uint8).reshape(-1, 4))
+@lru_cache(maxsize=4096)
+def _head(element_oid: int, count: int, *, has_nulls: bool = False) -> bytes:
+    """Return dimensions, whether there are nulls, element type, length, lower bound."""
+    numbers = (1 if count else 0, int(has_nulls), element_oid, *((count, 1) if count else ()))
+    return b"".join([number.to_bytes(4, "big") for number in numbers])
 
 
-def times(unix_ms: NDArray[np.int64]) -> PgArray:
+def times(unix_ms: NDArray[np.int64]) -> bytes:
     """Return a timestamptz[]."""
-    return PgArray(1185, 1184, (unix_ms * 1000 - _EPOCH_2000_US).astype(">i8").view(np.uint8).reshape(-1, 8))
+    return _moments(unix_ms * 1000 - _EPOCH_2000_US)
 
 
-def bigints(values: NDArray[Any]) -> PgArray:
-    """Return a bigint[]."""
-    return PgArray(1016, 20, values.astype(">i8").view(np.uint8).reshape(-1, 8))
-
-
-def doubles(values: NDArray[Any]) -> PgArray:
-    """Return a float8[]."""
-    return PgArray(1022, 701, values.astype(">f8").view(np.uint8).reshape(-1, 8))
-
-
-def uuids(values: list[UUID]) -> PgArray:
+def uuids(values: Sequence[UUID]) -> bytes:
     """Return a uuid[]."""
-    return PgArray(2951, 2950, np.frombuffer(b"".join(one.bytes for one in values), dtype=np.uint8).reshape(-1, 16))
+    length = (16).to_bytes(4, "big")
+    return _head(_UUID, len(values)) + b"".join([length + one.bytes for one in values])
 
 
-def blobs(rows: NDArray[Any]) -> PgArray:
+def blobs(rows: NDArray[Any]) -> bytes:
     """Return a bytea[] whose elements are the rows' memory, all of one length."""
-    cells = np.ascontiguousarray(rows)
-    return PgArray(1001, 17, cells.view(np.uint8).reshape(len(cells), cells.shape[1] * cells.itemsize))
+    count, width = rows.shape
+    size = width * rows.itemsize
+    cells = np.empty((count, 4 + size), dtype=np.uint8)
+    cells[:, :4] = np.frombuffer(size.to_bytes(4, "big"), dtype=np.uint8)
+    cells[:, 4:] = np.ascontiguousarray(rows).view(np.uint8).reshape(count, size)
+    return _head(_BYTEA, count) + cells.tobytes()
 
 
-class PgArrayDumper(adapt.Dumper):
-    """Writes a PgArray in the binary format of arrays."""
-
-    format = pq.Format.BINARY
-
-    def get_key(self, obj: PgArray, format: adapt.PyFormat) -> Any:  # noqa: A002, ARG002
-        """Choose a dumper for each element type."""
-        return (PgArray, obj.oid)
-
-    def upgrade(self, obj: PgArray, format: adapt.PyFormat) -> "PgArrayDumper":  # noqa: A002, ARG002
-        """Return the dumper of this element type."""
-        dumper = type(self)(PgArray)
-        dumper.oid = obj.oid
-        return dumper
-
-    def dump(self, obj: PgArray) -> Buffer:
-        """Return dimensions, flags, element type, length, lower bound; then each element behind its length."""
-        count, size = obj.cells.shape
-        numbers = (1 if count else 0, 0, obj.element_oid, *((count, 1) if count else ()))
-        head = np.array(numbers, dtype=">i4").tobytes()
-        body = np.empty((count, 4 + size), dtype=np.uint8)
-        body[:, :4] = np.frombuffer(size.to_bytes(4, "big"), dtype=np.uint8)
-        body[:, 4:] = obj.cells
-        return head + body.tobytes()
+def texts(values: Sequence[str | None]) -> bytes:
+    """Return a text[], None being null."""
+    parts = [_head(_TEXT, len(values), has_nulls=None in values)]
+    for value in values:
+        if value is None:
+            parts.append(b"\xff\xff\xff\xff")
+        else:
+            encoded = value.encode()
+            parts += (len(encoded).to_bytes(4, "big"), encoded)
+    return b"".join(parts)

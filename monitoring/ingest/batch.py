@@ -11,25 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleet.services.agents import AgentIdentity
-from monitoring.ingest.body import HOST_FIELDS, SAMPLE_FIELDS, Timed
+from monitoring.ingest.blocks import Block
 from monitoring.ingest.clock import SampleClock
 from monitoring.ingest.derive import gpu_metrics, host_metrics
-from monitoring.ingest.readings import readings_of
 from monitoring.store.tables import GPU, SubjectKind
 
 _WALL: Final = 0
 _MONOTONIC: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """The readings of one subject in one report, oldest first. has_previous: the first only serves rates."""
-
-    subject_id: int
-    rows: list[Timed]
-    has_previous: bool
-    state: str = ""
-    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -45,26 +33,26 @@ class Batch:
     version: str
     spooled_batches: int
     lost_samples: int
-    gpus: list[Segment]
-    host: list[Segment]
+    gpus: Block | None
+    host: Block | None
     done: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def segments(self, kind: SubjectKind) -> list[Segment]:
+    def block(self, kind: SubjectKind) -> Block | None:
         """Return the readings of one kind."""
         return self.gpus if kind is GPU else self.host
 
     @property
     def rows(self) -> int:
         """How many readings it carries."""
-        return sum(len(segment.rows) for segment in (*self.gpus, *self.host))
+        return (0 if self.gpus is None else self.gpus.rows) + (0 if self.host is None else self.host.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Rows of one kind from many batches. owners: which batch each came from; newest: the row that is its subject's last.
 
-    reasons and performance_states are -1 where there is none (and for hosts). segments: of each row in `newest`, where it
-    came from.
+    reasons and performance_states are -1 where there is none (and for hosts). states: of each row in `newest`, its
+    subject's state and why.
     """
 
     kind: SubjectKind
@@ -75,7 +63,7 @@ class Samples:
     performance_states: NDArray[np.int16]
     owners: NDArray[np.intp]
     newest: NDArray[np.intp]
-    segments: list[Segment]
+    states: list[tuple[str, str]]
 
     def of(self, stored: NDArray[np.bool_]) -> "Samples":
         """Return the rows of those batches alone; `newest` is not kept."""
@@ -95,16 +83,14 @@ class Samples:
 
 def assemble(kind: SubjectKind, batches: list[Batch], *, oldest_ms: float) -> Samples:
     """Lay the samples of all batches side by side and derive their metrics; samples before `oldest_ms` are left out."""
-    segments = [segment for batch in batches for segment in batch.segments(kind)]
-    if not segments:
+    found = [(number, block) for number, batch in enumerate(batches) if (block := batch.block(kind)) is not None]
+    if not found:
         return _nothing(kind)
-    lengths = np.array([len(segment.rows) for segment in segments], dtype=np.intp)
-    readings = readings_of(
-        [[row for segment in batch.segments(kind) for row in segment.rows] for batch in batches],
-        SAMPLE_FIELDS if kind is GPU else HOST_FIELDS,
-    )
-    owners = np.repeat(np.arange(len(batches)), [len(batch.segments(kind)) for batch in batches]).repeat(lengths)
-    subjects = np.array([segment.subject_id for segment in segments], dtype=np.int32).repeat(lengths)
+    blocks = [block for _, block in found]
+    readings = np.concatenate([block.readings for block in blocks], axis=1).T
+    lengths = np.array([length for block in blocks for length in block.lengths], dtype=np.intp)
+    owners = np.repeat([number for number, _ in found], [block.rows for block in blocks])
+    subjects = np.array([subject for block in blocks for subject in block.subjects], dtype=np.int32).repeat(lengths)
     ends = np.cumsum(lengths)
     starts = ends - lengths
     continues = np.ones(len(readings), dtype=np.bool_)
@@ -112,7 +98,7 @@ def assemble(kind: SubjectKind, batches: list[Batch], *, oldest_ms: float) -> Sa
     values, reasons, performance_states = _metrics(kind, readings, continues)
     at_ms = _panel_times(batches, owners, readings)
     keep = at_ms >= oldest_ms
-    keep[starts[[segment.has_previous for segment in segments]]] = False
+    keep[starts[[has_previous for block in blocks for has_previous in block.has_previous]]] = False
     rows = np.flatnonzero(keep)
     has_newest = keep[ends - 1]
     return Samples(
@@ -124,7 +110,7 @@ def assemble(kind: SubjectKind, batches: list[Batch], *, oldest_ms: float) -> Sa
         performance_states[rows],
         owners[rows],
         np.searchsorted(rows, ends[has_newest] - 1),
-        segments if has_newest.all() else list(compress(segments, has_newest)),
+        list(compress([state for block in blocks for state in block.states], has_newest.tolist())),
     )
 
 

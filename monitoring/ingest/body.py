@@ -1,11 +1,13 @@
 """The body of a report: read within bounds, decompressed within bounds, decoded into what the quick path needs.
 
-The quick path decodes samples as rows of floats (`astuple` gives a row) and leaves the slow parts (facts, health,
+The quick path leaves samples that came as columns alone (`blocks.py` reads them), decodes those that came as rows into rows
+of floats (`astuple` gives a row), and leaves the slow parts (facts, health,
 processes, faults) encoded; `decode_full` reads those when a report carries some.
 """
 
 import zlib
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -45,11 +47,11 @@ def _row_of(sample: type[Struct]) -> type[Timed]:
 
 QuickSample: Any = _row_of(wire.GpuSample)
 QuickHostSample: Any = _row_of(wire.HostSample)
-_ABSENT: Final = Raw()
+ABSENT: Final = Raw()
 
 
 class QuickGpu(Struct):
-    """`wire.Gpu` with samples as rows of floats and the slow parts left as they came."""
+    """`wire.Gpu` with samples as columns, or as rows of floats, and the slow parts left as they came."""
 
     uuid: Annotated[str, Meta(max_length=96)]
     index: int | None = None
@@ -58,10 +60,12 @@ class QuickGpu(Struct):
     reason: Annotated[str, Meta(max_length=64)] = ""
     samples: list[QuickSample] = []
     previous: QuickSample | None = None
-    facts: Raw = _ABSENT
-    unsupported: Raw = _ABSENT
-    health: Raw = _ABSENT
-    processes: Raw = _ABSENT
+    rows: Annotated[int, Meta(ge=0)] = 0
+    has_previous: bool = False
+    facts: Raw = ABSENT
+    unsupported: Raw = ABSENT
+    health: Raw = ABSENT
+    processes: Raw = ABSENT
 
 
 class QuickReport(Struct):
@@ -75,8 +79,11 @@ class QuickReport(Struct):
     gpus: list[QuickGpu]
     host_samples: list[QuickHostSample] = []
     host_previous: QuickHostSample | None = None
-    host: Raw = _ABSENT
-    faults: Raw = _ABSENT
+    gpu_columns: wire.Columns | None = None
+    host_columns: wire.Columns | None = None
+    has_host_previous: bool = False
+    host: Raw = ABSENT
+    faults: Raw = ABSENT
     os_boot_id: Annotated[str, Meta(max_length=64)] = ""
     spooled_batches: int = 0
     lost_samples: int = 0
@@ -102,7 +109,7 @@ _NOTHING: Final = frozenset({b"", b"\xc0", b"\x90", b"null", b"[]"})  # nil and 
 
 def is_present(raw: Raw) -> bool:
     """Say whether an optional part came with the report."""
-    return raw is not _ABSENT and bytes(raw) not in _NOTHING
+    return raw is not ABSENT and bytes(raw) not in _NOTHING
 
 
 def encoding_of(content_type: str) -> str:
@@ -187,17 +194,19 @@ def decode_quick(plain: bytes, encoding: str) -> QuickReport:
 
 
 def _check_bounds(report: QuickReport) -> None:
-    if report.protocol != wire.PROTOCOL:
+    if report.protocol not in wire.PROTOCOLS:
         raise Refused(400, "unsupported_protocol", f"This panel speaks protocol {wire.PROTOCOL}; update the agent.")
-    cards = sum(not gpu.parent_uuid for gpu in report.gpus)
+    cards = len([gpu for gpu in report.gpus if not gpu.parent_uuid])
     instances = len(report.gpus) - cards
     if cards > wire.LIMITS["gpus"] or instances > wire.LIMITS["gpus"] * wire.LIMITS["mig_instances_per_gpu"]:
         raise _over("gpus")
     if len({gpu.uuid for gpu in report.gpus}) < len(report.gpus):
         raise Refused(400, "invalid_report", "One UUID is named twice in a report.")
-    if any(len(gpu.samples) > wire.LIMITS["samples_per_gpu"] for gpu in report.gpus):
+    limit = wire.LIMITS["samples_per_gpu"]
+    if any(len(gpu.samples) > limit or gpu.rows > limit + gpu.has_previous for gpu in report.gpus):
         raise _over("samples_per_gpu")
-    if len(report.host_samples) > wire.LIMITS["host_samples"]:
+    host_rows = report.host_columns.rows - report.has_host_previous if report.host_columns is not None else 0
+    if max(len(report.host_samples), host_rows) > wire.LIMITS["host_samples"]:
         raise _over("host_samples")
 
 
@@ -223,6 +232,11 @@ def decode_full(plain: bytes, encoding: str) -> wire.Report:
 def boot_id_of(report: QuickReport) -> UUID:
     """Return the run's id. Raises Refused (400)."""
     try:
-        return UUID(report.boot_id)
+        return _uuid(report.boot_id)
     except ValueError as error:
         raise Refused(400, "invalid_report", "boot_id is not a UUID.") from error
+
+
+@lru_cache(maxsize=4096)  # every report of a run names the same one
+def _uuid(text: str) -> UUID:
+    return UUID(text)

@@ -14,7 +14,7 @@ from fleet.enums import GpuState, ServerState
 from fleet.models import Gpu, Server
 from fleet.services.agents import AgentIdentity
 from fleet.services.inventory import inventory_apply
-from monitoring.ingest.body import QuickReport, decode_full, is_present
+from monitoring.ingest.body import ABSENT, QuickReport, decode_full, is_present
 from panel.core.threads import DjangoThreads
 
 REAPPLY_SECONDS: Final = 60.0  # another process may have applied something else since
@@ -37,7 +37,7 @@ class Applied:
 def signature_of(report: QuickReport) -> Signature:
     """Return what must be the same as last time for a report to be only numbers."""
     driver = report.driver
-    cards = tuple((gpu.uuid, gpu.index, gpu.parent_uuid, gpu.state, gpu.reason) for gpu in report.gpus)
+    cards = tuple([(gpu.uuid, gpu.index, gpu.parent_uuid, gpu.state, gpu.reason) for gpu in report.gpus])
     return (
         report.boot_id,
         driver.state,
@@ -51,14 +51,10 @@ def signature_of(report: QuickReport) -> Signature:
 
 def has_news(report: QuickReport) -> bool:
     """Say whether a report carries more than numbers and states."""
-    return (
-        is_present(report.host)
-        or is_present(report.faults)
-        or any(
-            is_present(gpu.facts) or is_present(gpu.health) or is_present(gpu.processes) or is_present(gpu.unsupported)
-            for gpu in report.gpus
-        )
-    )
+    parts = [report.host, report.faults]
+    for gpu in report.gpus:
+        parts += (gpu.facts, gpu.health, gpu.processes, gpu.unsupported)
+    return any(is_present(part) for part in parts if part is not ABSENT)
 
 
 class Inventories:

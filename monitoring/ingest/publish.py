@@ -47,7 +47,8 @@ def newest_of(samples: Samples, batches: list[Batch], is_news: NDArray[np.bool_]
     """Return the newest samples of those subjects; is_news: one flag for each row in `samples.newest`."""
     rows = samples.newest[is_news]
     rows_of = zip(
-        compress(samples.segments, is_news.tolist()),
+        compress(samples.states, is_news.tolist()),
+        samples.subjects[rows].tolist(),
         samples.owners[rows].tolist(),
         samples.at_ms[rows].tolist(),
         samples.values[rows],
@@ -59,15 +60,15 @@ def newest_of(samples: Samples, batches: list[Batch], is_news: NDArray[np.bool_]
         Newest(
             samples.kind,
             batches[owner].identity.server_id,
-            segment.subject_id,
+            subject_id,
             at_ms,
             values,
             reasons,
             performance_state,
-            segment.state,
-            segment.reason,
+            state,
+            reason,
         )
-        for segment, owner, at_ms, values, reasons, performance_state in rows_of
+        for (state, reason), subject_id, owner, at_ms, values, reasons, performance_state in rows_of
     ]
 
 

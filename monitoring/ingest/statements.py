@@ -1,6 +1,8 @@
 """What one group commit says to Postgres: one statement for everything but the samples, then COPY."""
 
-from typing import TYPE_CHECKING, Any, Final
+import math
+import re
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,11 +18,11 @@ LATE_AFTER_MS: Final = 90_000  # rollups re-read so much; what comes later marks
 
 # Streams advance in one order everywhere, so that two processes never wait for each other crosswise. A batch that does
 # not advance its stream was stored before: its rows are left out of everything below, and of the COPY that follows.
-ADVANCE: Final = """
+_ADVANCE: Final = """
 WITH report AS (
     SELECT * FROM unnest(
         %(agents)s::bigint[], %(boots)s::uuid[], %(seqs)s::bigint[], %(received)s::timestamptz[], %(skews)s::float8[],
-        %(spooled)s::int[], %(lost)s::bigint[], %(addresses)s::inet[], %(versions)s::text[]
+        %(spooled)s::int[], %(lost)s::bigint[], %(addresses)s::text[], %(versions)s::text[]
     ) WITH ORDINALITY AS t (agent_id, boot_id, seq, received_at, skew, spooled, lost, address, version, number)
 ), stored AS (
     INSERT INTO fleet_agentstream AS stream (agent_id, boot_id, last_seq, last_at)
@@ -32,7 +34,7 @@ WITH report AS (
     UPDATE fleet_agent AS agent
     SET last_seen_at = greatest(agent.last_seen_at, report.received_at), clock_skew_seconds = nullif(report.skew, 'NaN'),
         spooled_batches = report.spooled, lost_samples = report.lost,
-        last_address = coalesce(report.address, agent.last_address), version = report.version
+        last_address = coalesce(report.address::inet, agent.last_address), version = report.version
     FROM report WHERE agent.id = report.agent_id
 ), gpu AS (
     SELECT * FROM unnest(
@@ -61,34 +63,42 @@ WITH report AS (
     FROM unnest(%(late_owners)s::int[], %(late_kinds)s::smallint[], %(late_subjects)s::int[], %(late_hours)s::int[])
         AS t (number, kind, subject_id, hour) JOIN report USING (number) JOIN stored USING (agent_id)
 )
-SELECT number FROM report JOIN stored USING (agent_id)
+SELECT number::int FROM report JOIN stored USING (agent_id)
 """
+_PLACE: Final = re.compile(r"%\((\w+)\)s")
+_NAMES: Final = tuple(_PLACE.findall(_ADVANCE))
+ADVANCE: Final = _PLACE.sub(lambda place: f"${_NAMES.index(place[1]) + 1}", _ADVANCE)
 
 
-def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now_ms: float) -> dict[str, Any]:
-    """Return the parameters of `ADVANCE`. The batches must be of different agents."""
-    return {
-        "gpu_code": GPU.code,
-        "host_code": HOST.code,
-        "agents": arrays.bigints(np.array([batch.identity.agent_id for batch in batches])),
+def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now_ms: float) -> list[bytes]:
+    """Return the parameters of `ADVANCE` in its order, in binary. The batches must be of different agents."""
+    parameters = {
+        "gpu_code": GPU.code.to_bytes(2, "big"),
+        "host_code": HOST.code.to_bytes(2, "big"),
+        "agents": arrays.bigints([batch.identity.agent_id for batch in batches]),
         "boots": arrays.uuids([batch.boot_id for batch in batches]),
-        "seqs": arrays.bigints(np.array([batch.seq for batch in batches])),
+        "seqs": arrays.bigints([batch.seq for batch in batches]),
         "received": arrays.times(np.array([batch.received_ms for batch in batches]).astype(np.int64)),
-        "skews": arrays.doubles(np.array([batch.clock.skew_seconds for batch in batches], dtype=np.float64)),
-        "spooled": arrays.integers(np.array([min(max(batch.spooled_batches, 0), 2**31 - 1) for batch in batches])),
-        "lost": arrays.bigints(np.array([min(max(batch.lost_samples, 0), 2**62) for batch in batches])),
-        "addresses": [batch.address for batch in batches],
-        "versions": [batch.version for batch in batches],
+        "skews": arrays.doubles([_nan_of(batch.clock.skew_seconds) for batch in batches]),
+        "spooled": arrays.integers([min(max(batch.spooled_batches, 0), 2**31 - 1) for batch in batches]),
+        "lost": arrays.bigints([min(max(batch.lost_samples, 0), 2**62) for batch in batches]),
+        "addresses": arrays.texts([batch.address for batch in batches]),
+        "versions": arrays.texts([batch.version for batch in batches]),
         **_newest_parameters(gpu),
         **_newest_parameters(host),
         **_late_parameters(gpu, host, now_ms=now_ms),
     }
+    return [parameters[name] for name in _NAMES]
 
 
-def _newest_parameters(samples: Samples) -> dict[str, Any]:
+def _nan_of(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _newest_parameters(samples: Samples) -> dict[str, bytes]:
     rows = samples.newest
     prefix = "gpu" if samples.kind is GPU else "host"
-    parameters: dict[str, Any] = {
+    parameters = {
         f"{prefix}_owners": arrays.integers(samples.owners[rows] + 1),
         f"{prefix}_subjects": arrays.integers(samples.subjects[rows]),
         f"{prefix}_at": arrays.times(samples.at_ms[rows]),
@@ -100,7 +110,7 @@ def _newest_parameters(samples: Samples) -> dict[str, Any]:
     return parameters
 
 
-def _late_parameters(*sets: Samples, now_ms: float) -> dict[str, Any]:
+def _late_parameters(*sets: Samples, now_ms: float) -> dict[str, bytes]:
     """Return the hours that got samples later than rollups wait for them, each once for a subject and batch."""
     found: list[NDArray[np.int64]] = []
     for samples in sets:

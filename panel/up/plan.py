@@ -39,6 +39,7 @@ def web_command(host: str, port: int) -> tuple[str, ...]:
     return (
         *("uvicorn", "panel.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-server-header", "--no-access-log", "--log-level", "warning"),
+        *("--http", "panel.core.onewrite:OneWriteProtocol"),
         *(
             "--ws",
             "websockets-sansio",

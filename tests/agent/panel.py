@@ -8,6 +8,7 @@ import msgspec
 import zstandard
 
 from fleet.agent import orders, wire
+from tests.reports import decode_report
 
 
 class SmallPanel:
@@ -58,7 +59,7 @@ class SmallPanel:
 
     def take(self, body, headers):
         """Store a report unless it is stored; returns the answer."""
-        report = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body), type=wire.Report)
+        report = decode_report(zstandard.ZstdDecompressor().decompress(body))
         with self._lock:
             is_known = report.seq <= self._last_seq.get(report.boot_id, 0)
             if is_known:

@@ -4,10 +4,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
-import msgspec
 import zstandard
 
-from fleet.agent import wire
+from tests.reports import decode_report
 
 HEADERS = ("Authorization", "Content-Type", "Content-Encoding", "Accept", "Fleetdeck-Sent-At-Ms",
            "Fleetdeck-Sent-Monotonic-Ms", "Fleetdeck-Os-Boot-Id")  # fmt: skip
@@ -15,7 +14,7 @@ HEADERS = ("Authorization", "Content-Type", "Content-Encoding", "Accept", "Fleet
 
 def decode_batch(body):
     """Return the report of a batch as it is spooled and sent."""
-    return msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(body), type=wire.Report)
+    return decode_report(zstandard.ZstdDecompressor().decompress(body))
 
 
 class Wiretap:

@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 
 from fleet.agent import wire
+from fleet.agent.packing import packed
 from fleet.models import Agent, Server
 from monitoring.ingest.app import IngestApplication
 from panel.core import tokens
@@ -128,8 +129,8 @@ class Panel:
 
         return self.run(together())
 
-    async def _post(self, sender, report, *, compress=True, headers=None, content=None):
-        body = msgspec.msgpack.encode(report) if content is None else content
+    async def _post(self, sender, report, *, compress=True, headers=None, content=None, as_rows=False):
+        body = content if content is not None else msgspec.msgpack.encode(report if as_rows else packed(report))
         sent = {"authorization": f"Bearer {sender.token}", "content-type": wire.CONTENT_TYPE}
         if compress and content is None:
             body = zstandard.ZstdCompressor().compress(body)

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 
 from fleet.models import Agent, AgentStream
-from monitoring.ingest import statements, writer
+from monitoring.ingest import writer
+from monitoring.ingest.link import Link
 from tests.ingest.panel import Panel, gpu, join
 
 
@@ -36,7 +37,7 @@ def test_a_connection_that_broke_while_idle_costs_no_report(panel):
     assert len(stored_utilizations()) == 4
 
 
-@pytest.mark.parametrize("moment", ["advance", "copy", "commit"])
+@pytest.mark.parametrize("moment", ["advance", "answer", "copy", "commit"])
 def test_a_backend_killed_inside_the_transaction_loses_and_doubles_nothing(panel, monkeypatch, moment):
     sender = join()
     panel.post(sender, sender.report([gpu(ages=(0,), utilization_percent=1)]))
@@ -52,20 +53,14 @@ def test_a_backend_killed_inside_the_transaction_loses_and_doubles_nothing(panel
         kill_writers()
         connection.close()
 
-    if moment == "copy":
-        real = statements.copy_stream
-        monkeypatch.setattr(statements, "copy_stream", lambda samples: kill_once() or real(samples))
-    elif moment == "advance":
-        parameters = statements.advance_parameters
-        monkeypatch.setattr(statements, "advance_parameters", lambda *a, **k: kill_once() or parameters(*a, **k))
-    else:
-        copy = writer._copy
+    step = {"advance": "send_begin", "answer": "begun", "copy": "commit", "commit": "_drain"}[moment]
+    real = getattr(Link, step)
 
-        async def then_kill(*arguments):
-            await copy(*arguments)
-            kill_once()
+    async def kill_then(*arguments):
+        kill_once()
+        return await real(*arguments)
 
-        monkeypatch.setattr(writer, "_copy", then_kill)
+    monkeypatch.setattr(Link, step, kill_then)
     response = panel.post(sender, sender.report([gpu(ages=(0,), utilization_percent=2)]))
     assert response.status_code == 200
     assert stored_utilizations() == [1, 2]
@@ -76,10 +71,10 @@ def test_a_commit_whose_outcome_was_lost_is_not_stored_again(panel, monkeypatch)
     panel.post(sender, sender.report([gpu(ages=(0,), utilization_percent=1)]))
     real, losses = writer.Writer._transact, iter([True])
 
-    async def commit_then_lose(self, group):
-        committed = await real(self, group)
+    async def commit_then_lose(self, group, lane):
+        committed = await real(self, group, lane)
         if next(losses, False):
-            await self._connection.close()
+            await lane.close()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
         return committed
 
@@ -92,12 +87,13 @@ def test_a_commit_whose_outcome_was_lost_is_not_stored_again(panel, monkeypatch)
 def test_while_postgres_is_away_reports_are_put_off_and_afterwards_stored(panel, monkeypatch):
     sender = join()
     panel.post(sender, sender.report([gpu(ages=(0,), utilization_percent=1)]))
-    connect = panel.ingest.writer._connect
+    links = panel.ingest.writer._links
+    connect = links._connect
 
     async def refuse():
         raise psycopg.OperationalError("connection refused")
 
-    panel.ingest.writer._connect = refuse
+    links._connect = refuse
     kill_writers()
     report = sender.report([gpu(ages=(0,), utilization_percent=2)])
     for _ in range(3):
@@ -105,7 +101,7 @@ def test_while_postgres_is_away_reports_are_put_off_and_afterwards_stored(panel,
         assert (response.status_code, response.answer["code"]) == (503, "unavailable")
         assert int(response.headers["retry-after"]) >= 1
     assert AgentStream.objects.get().last_seq == 1
-    panel.ingest.writer._connect, panel.ingest.writer._retry_at = connect, 0.0
+    links._connect, links._retry_at = connect, 0.0
     assert "duplicate" not in panel.post(sender, report).answer
     assert stored_utilizations() == [1, 2]
 
@@ -136,7 +132,7 @@ def stream_under_kills(panel):
             value = number * 15 + step
             report = sender.report([gpu(f"GPU-{number}", ages=(0,), power_milliwatts=value * 1000)])
             while (await panel._post(sender, report)).status_code != 200:
-                panel.ingest.writer._retry_at = 0.0
+                panel.ingest.writer._links._retry_at = 0.0
 
     async def all_streams():
         await asyncio.gather(*(stream(sender, number) for number, sender in enumerate(agents)))

@@ -1,5 +1,8 @@
 """Packed rows mean to Postgres what they meant to us."""
 
+import math
+from uuid import UUID
+
 import numpy as np
 import pytest
 from django.db import connection
@@ -7,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from monitoring.ingest.arrays import PgArrayDumper, blobs, integers, smallints, times
+from monitoring.ingest.arrays import bigints, blobs, doubles, integers, smallints, texts, times, uuids
 from monitoring.ingest.pack import pack
 
 COLUMNS = 3
@@ -41,28 +44,34 @@ def test_packed_rows_are_read_back(data, count):
 
 @pytest.mark.django_db
 def test_arrays_reach_postgres_as_arrays():
-    import psycopg
-
-    numbers = np.array([1, -2, 3])
+    numbers, name = [1, -2, 3], UUID("12345678-1234-5678-1234-567812345678")
+    parameters = [
+        integers(numbers),
+        smallints(np.array(numbers)),
+        bigints([2**40]),
+        doubles([0.5, math.nan]),
+        times(np.array([1_778_400_000_123], dtype=np.int64)),
+        blobs(np.array([[1.0, 2.0], [3.0, 4.0]], dtype="<f4")),
+        texts(["a", None, "\u00e9", ""]),
+        uuids([name]),
+        integers([]),
+        texts([]),
+        blobs(np.empty((0, 2), dtype="<f4")),
+    ]
+    types = ("int", "smallint", "bigint", "float8", "timestamptz", "bytea", "text", "uuid", "int", "text", "bytea")
     connection.ensure_connection()
-    cursor = psycopg.Cursor(connection.connection)
-    from monitoring.ingest.arrays import PgArray
-
-    cursor.adapters.register_dumper(PgArray, PgArrayDumper)
-    row = cursor.execute(
-        "SELECT %s::int[], %s::smallint[], (%s::timestamptz[])[1] = '2026-05-10 08:00:00.123+00', %s::bytea[], %s::int[]",
-        [
-            integers(numbers),
-            smallints(numbers),
-            times(np.array([1_778_400_000_123], dtype=np.int64)),
-            blobs(np.array([[1.0, 2.0], [3.0, 4.0]], dtype="<f4")),
-            integers(np.empty(0, dtype=np.int64)),
-        ],
-    ).fetchone()
-    assert row == (
-        [1, -2, 3],
-        [1, -2, 3],
-        True,
-        [np.array([1, 2], "<f4").tobytes(), np.array([3, 4], "<f4").tobytes()],
-        [],
-    )
+    statement = "SELECT " + ", ".join(f"${i}::{name}[]::text" for i, name in enumerate(types, start=1))
+    result = connection.connection.pgconn.exec_params(statement.encode(), parameters, param_formats=[1] * len(types))
+    assert [result.get_value(0, column).decode() for column in range(len(types))] == [
+        "{1,-2,3}",
+        "{1,-2,3}",
+        "{1099511627776}",
+        "{0.5,NaN}",
+        '{"2026-05-10 08:00:00.123+00"}',
+        '{"\\\\x0000803f00000040","\\\\x0000404000008040"}',
+        '{a,NULL,\u00e9,""}',
+        f"{{{name}}}",
+        "{}",
+        "{}",
+        "{}",
+    ]

@@ -42,6 +42,21 @@ def test_samples_of_a_report_are_stored_and_the_newest_is_the_latest(panel):
     assert latest_for_servers(server_ids=[sender.server.pk])[sender.server.pk].values["cpu_percent"] == 12.5
 
 
+def test_samples_sent_as_rows_are_stored_like_those_sent_as_columns(panel):
+    sender, at = join(), now_ms()
+    for step, as_rows in enumerate((False, True)):
+        before, card = (gpu(ages=ages, at_ms=at, energy_millijoules=7, power_milliwatts=5) for ages in ((9,), (4, 0)))
+        card.previous = before.samples[0]
+        host = [wire.HostSample(at_ms=at, monotonic_ms=10_000_000, load_1m=1.5)]
+        report = sender.report([card], host, host_previous=wire.HostSample(at_ms=at - 1, monotonic_ms=9_999_999))
+        assert panel.post(sender, report, as_rows=as_rows).status_code == 200
+        assert len(rows()) == 2 + 2 * step
+        assert len(rows("host_sample")) == 1 + step
+    as_columns, as_rows = rows()[::2], rows()[1::2]
+    assert as_columns == as_rows
+    assert len(set(rows("host_sample"))) == 1
+
+
 def test_a_report_sent_again_is_answered_as_a_duplicate_and_stored_once(panel):
     sender = join()
     report = sender.report([gpu(utilization_percent=1)])

@@ -40,8 +40,8 @@ def take(body, headers):
     """Count one report; return the answer to it."""
     report = DECODER.decode(unpacked(body, headers.get(b"content-encoding")))
     RECEIVED["reports"] += 1
-    RECEIVED["gpu_samples"] += sum(len(gpu.samples) for gpu in report.gpus)
-    RECEIVED["host_samples"] += len(report.host_samples)
+    RECEIVED["gpu_samples"] += sum(gpu.rows - gpu.has_previous for gpu in report.gpus)
+    RECEIVED["host_samples"] += report.host_columns.rows - report.has_host_previous if report.host_columns else 0
     RECEIVED["bytes"] += len(body)
     return wire.ReportAnswer(
         seq=report.seq,

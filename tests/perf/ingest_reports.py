@@ -7,6 +7,7 @@ import msgspec
 import zstandard
 
 from fleet.agent import wire
+from fleet.agent.packing import packed
 from tests.perf.load import request
 
 CARDS = 8
@@ -74,7 +75,7 @@ def our_streams(port, agents, first_seq, count):
         headers = {"Authorization": f"Bearer {token}", "Content-Type": wire.CONTENT_TYPE, "Content-Encoding": "zstd"}
         boot_id = str(uuid.uuid5(uuid.NAMESPACE_OID, name))
         reports = (report(boot_id, seq, name, start_ms) for seq in range(first_seq, first_seq + count))
-        bodies = (compress(msgspec.msgpack.encode(one)) for one in reports)
+        bodies = (compress(msgspec.msgpack.encode(packed(one))) for one in reports)
         streams.append([request(port, "/api/agent/v1/report/", headers, body) for body in bodies])
     return streams
 
