@@ -35,8 +35,9 @@ class NavEntry:
 NAVIGATION: Final = (
     NavEntry("overview", "overview", _("Overview"), "o"),
     NavEntry("fleet", "fleet", _("Fleet"), "f"),
+    NavEntry("endpoints", "endpoints", _("Endpoints"), "e"),
     NavEntry("rental", "leases", _("Rental"), "r"),
-    NavEntry("events", "events", _("Events"), "e"),
+    NavEntry("events", "events", _("Events"), "v"),
     NavEntry("settings", "settings", _("Settings"), "s"),
 )
 

@@ -1,4 +1,4 @@
-"""What the search over everything finds: servers, GPUs by UUID or model, leases, accounts, and pages."""
+"""What the search over everything finds: servers, GPUs by UUID or model, endpoints, leases, accounts, and pages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from endpoints.selectors import endpoint_list
 from fleet.models import Gpu, ProviderAccount, Server
 from fleet.selectors.leasing import lease_list
 from frontend.leasing.accounts import kind_label
@@ -19,7 +20,7 @@ LIMIT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of the results. kind: server, gpu, lease, account or page; detail: what tells it from its likes."""
+    """One line of the results. kind: server, gpu, endpoint, lease, account or page; detail: what tells it from its likes."""
 
     kind: str
     icon: str
@@ -42,6 +43,23 @@ class Target:
 PAGES: Final = (
     Target("overview", "overview", gettext_lazy("Overview"), "overview home start 总览", Capability.FLEET_VIEW),
     Target("fleet", "fleet", gettext_lazy("Fleet"), "fleet servers gpus nodes 机群 节点", Capability.FLEET_VIEW),
+    Target(
+        "endpoints",
+        "endpoints",
+        gettext_lazy("Endpoints"),
+        "endpoints models inference replicas 推理服务 副本",
+        Capability.FLEET_VIEW,
+    ),
+    Target(
+        "endpoint-new",
+        "endpoints",
+        gettext_lazy("Deploy an endpoint"),
+        "deploy endpoint model vllm sglang wizard 部署",
+        Capability.ENDPOINTS_MANAGE,
+    ),
+    Target("gateways", "endpoints", gettext_lazy("Gateways"), "gateways envoy address 网关", Capability.FLEET_VIEW),
+    Target("endpoint-keys", "key", gettext_lazy("Keys"), "keys callers api 密钥", Capability.ENDPOINTS_MANAGE),
+    Target("secrets", "lock", gettext_lazy("Secrets"), "secrets tokens environment 机密", Capability.ENDPOINTS_MANAGE),
     Target(
         "join",
         "terminal",
@@ -107,12 +125,14 @@ PAGES: Final = (
 
 
 def search(*, text: str, role: str) -> list[Hit]:
-    """Return what matches, best first: servers, GPUs, leases, accounts, pages; pages alone for nothing. Four queries at most."""
+    """Return what matches: servers, GPUs, endpoints, leases, accounts, pages; pages alone for nothing. Five queries at most."""
     wanted = text.strip()[:100]
     pages = _pages(wanted, role)
     if not wanted or not has_capability(role, Capability.FLEET_VIEW):
         return pages
-    return [*_servers(wanted), *_gpus(wanted), *_leases(wanted), *_accounts(wanted), *pages]
+    return [
+        *_servers(wanted), *_gpus(wanted), *_endpoints(wanted), *_leases(wanted), *_accounts(wanted), *pages,
+    ]  # fmt: skip
 
 
 def _pages(text: str, role: str) -> list[Hit]:
@@ -137,6 +157,19 @@ def _servers(text: str) -> list[Hit]:
             reverse("server", args=[row.pk]),
         )
         for row in rows.only("id", "name", "provider", "region").order_by("name")[:LIMIT]
+    ]
+
+
+def _endpoints(text: str) -> list[Hit]:
+    return [
+        Hit(
+            "endpoint",
+            "endpoints",
+            row.name,
+            f"{_('Endpoint')} · {row.get_phase_display()}",
+            reverse("endpoint", args=[row.pk]),
+        )
+        for row in endpoint_list(search=text)[:LIMIT]
     ]
 
 

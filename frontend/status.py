@@ -65,6 +65,22 @@ STATE_TONES: Final = {
     "medium": "ok",
     "low": "warning",
     "none": "silenced",
+    # Endpoints: phases, replicas, health of engines, rollouts, revisions, gateways.
+    "deleting": "progress",
+    "unavailable": "critical",
+    "rolling_out": "progress",
+    "scaling": "progress",
+    "scaled_to_zero": "silenced",
+    "pulling": "progress",
+    "starting": "progress",
+    "not_ready": "warning",
+    "saturated": "warning",
+    "stalled": "critical",
+    "asleep": "silenced",
+    "down": "critical",
+    "returned": "warning",
+    "good": "ok",
+    "serving": "ok",
 }
 
 

@@ -18,6 +18,7 @@ from frontend.views import (
     server,
 )
 from frontend.views.leasing import accounts, drift, lease, leases, offers, operations
+from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, runs
 from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -88,6 +89,33 @@ RENTAL_URLS: list[URLPattern | URLResolver] = [
     path("drift/<int:drift_id>/ignore/", drift.ignore, name="difference-ignore"),
 ]
 
+SERVING_URLS: list[URLPattern | URLResolver] = [
+    path("endpoints/", endpoints.endpoints, name="endpoints"),
+    path("endpoints/new/", deploy.endpoint_new, name="endpoint-new"),
+    path("endpoints/<int:endpoint_id>/", endpoints.endpoint, name="endpoint"),
+    path("endpoints/<int:endpoint_id>/replicas/", endpoints.replicas, name="endpoint-replicas"),
+    path("endpoints/<int:endpoint_id>/revisions/", endpoints.revisions, name="endpoint-revisions"),
+    path("endpoints/<int:endpoint_id>/keys/", endpoints.keys, name="endpoint-one-keys"),
+    path("endpoints/<int:endpoint_id>/settings/", endpoints.settings, name="endpoint-settings"),
+    path("endpoints/<int:endpoint_id>/deploy/", deploy.endpoint_deploy, name="endpoint-deploy"),
+    path("endpoints/<int:endpoint_id>/runs/<int:rollout_id>/", runs.run, name="endpoint-run"),
+    path("endpoints/<int:endpoint_id>/<slug:name>/", acts.act, name="endpoint-act"),
+    path("replicas/<int:replica_id>/", runs.replica, name="replica"),
+    path("replicas/<int:replica_id>/log/", runs.log, name="replica-log"),
+    path("gateways/", gateways.gateways, name="gateways"),
+    path("gateways/new/", gateways.gateway_new, name="gateway-new"),
+    path("gateways/<int:gateway_id>/", gateways.gateway_edit, name="gateway-edit"),
+    path("gateways/<int:gateway_id>/remove/", gateways.gateway_remove, name="gateway-remove"),
+    path("keys/", keys.keys, name="endpoint-keys"),
+    path("keys/new/", keys.key_new, name="endpoint-key-new"),
+    path("keys/<int:key_id>/revoke/", keys.revoke, name="endpoint-key-revoke"),
+    path("secrets/", keys.secrets, name="secrets"),
+    path("secrets/<str:name>/remove/", keys.secret_remove, name="secret-remove"),
+    path("servers/<int:server_id>/serving/", hosts.serving, name="server-serving"),
+    path("servers/<int:server_id>/cordon/", hosts.cordon, name="server-cordon"),
+    path("servers/<int:server_id>/uncordon/", hosts.uncordon, name="server-uncordon"),
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("fleet/", fleet.fleet, name="fleet"),
@@ -116,6 +144,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("gpus/<int:gpu_id>/", gpu.gpu, name="gpu"),
     *CHART_URLS,
     *RENTAL_URLS,
+    *SERVING_URLS,
     path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),

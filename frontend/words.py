@@ -1,12 +1,14 @@
 """Sentences for what is stored as codes: reasons of states, kinds of events, actions of the audit trail."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from endpoints.enums import Phase
 from fleet.enums import (
     AccountHealth,
     DriftKind,
@@ -22,6 +24,7 @@ from fleet.enums import (
 from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend.formatting import MISSING_REASONS
+from frontend.serving.words import reason_said
 
 # Reasons of server and GPU states that are no reason of the wire (those are in frontend.formatting).
 STATE_REASONS: Final[Mapping[str, Promise]] = {
@@ -154,6 +157,43 @@ def _job(data: Mapping[str, Any]) -> str:
     return _("%(kind)s: %(state)s") % words
 
 
+def _phase(data: Mapping[str, Any]) -> str:
+    reason = str(data.get("reason") or "")
+    return _state_change(Phase, {**data, "reason": reason_said(reason).sentence if reason else ""})
+
+
+def _rollout(template: Promise, data: Mapping[str, Any]) -> str:
+    said = str(template) % {"revision": data.get("revision", "?"), "before": data.get("from") or "—"}
+    reason = str(data.get("reason") or "")
+    why = reason_said(reason).sentence if reason else ""
+    return _("%(said)s: %(why)s") % {"said": said, "why": why} if why else said
+
+
+def _replica(template: Promise, data: Mapping[str, Any]) -> str:
+    said = str(template) % {"replica": data.get("replica", "?"), "server": data.get("server", "?")}
+    reason = str(data.get("reason") or "")
+    why = reason_said(reason).sentence if reason else ""
+    return _("%(said)s: %(why)s") % {"said": said, "why": why} if why else said
+
+
+# Of endpoints: each with what it says before its reason.
+_ROLLOUT_SENTENCES: Final[Mapping[str, Promise]] = {
+    "rollout.started": gettext_lazy("Revision %(revision)s is being rolled out"),
+    "rollout.succeeded": gettext_lazy("Revision %(revision)s serves"),
+    "rollout.returned": gettext_lazy("Revision %(revision)s was given up, revision %(before)s serves on"),
+    "rollout.failed": gettext_lazy("Revision %(revision)s was given up"),
+    "rollout.cancelled": gettext_lazy("The rollout of revision %(revision)s was called off"),
+}
+_REPLICA_SENTENCES: Final[Mapping[str, Promise]] = {
+    "replica.placed": gettext_lazy("Replica #%(replica)s is placed on %(server)s"),
+    "replica.ready": gettext_lazy("Replica #%(replica)s on %(server)s answers"),
+    "replica.not_ready": gettext_lazy("Replica #%(replica)s on %(server)s answers no more"),
+    "replica.stopped": gettext_lazy("Replica #%(replica)s on %(server)s has stopped"),
+    "replica.failed": gettext_lazy("Replica #%(replica)s on %(server)s failed"),
+    "replica.lost": gettext_lazy("Replica #%(replica)s on %(server)s counts as lost"),
+    "replica.pending": gettext_lazy("Replica #%(replica)s on %(server)s waits"),
+}
+
 EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "server.joined": _joined,
     "server.state_changed": lambda data: _state_change(ServerState, data),
@@ -172,6 +212,9 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "drift.found": _drift,
     "operation.ended": _operation,
     "job.ended": _job,
+    "endpoint.phase_changed": _phase,
+    **{kind: partial(_rollout, template) for kind, template in _ROLLOUT_SENTENCES.items()},
+    **{kind: partial(_replica, template) for kind, template in _REPLICA_SENTENCES.items()},
 }
 
 AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
@@ -228,6 +271,26 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "drift.accept": gettext_lazy("Difference accepted"),
     "drift.ignore": gettext_lazy("Difference ignored for a time"),
     "server.maintenance": gettext_lazy("Maintenance switched"),
+    "server.cordon": gettext_lazy("Server cordoned"),
+    "server.uncordon": gettext_lazy("Server's cordon ended"),
+    "serving.update": gettext_lazy("How a server serves changed"),
+    "endpoint.create": gettext_lazy("Endpoint made"),
+    "endpoint.update": gettext_lazy("Endpoint's settings changed"),
+    "endpoint.scale": gettext_lazy("Number of replicas changed"),
+    "endpoint.deploy": gettext_lazy("Revision deployed"),
+    "endpoint.rollback": gettext_lazy("Rolled back"),
+    "endpoint.restart": gettext_lazy("Replicas restarted"),
+    "endpoint.pause": gettext_lazy("Rollout paused"),
+    "endpoint.resume": gettext_lazy("Rollout resumed"),
+    "endpoint.cancel": gettext_lazy("Rollout called off"),
+    "endpoint.delete": gettext_lazy("Endpoint deleted"),
+    "gateway.create": gettext_lazy("Gateway made"),
+    "gateway.update": gettext_lazy("Gateway changed"),
+    "gateway.delete": gettext_lazy("Gateway given up"),
+    "key.create": gettext_lazy("Caller's key made"),
+    "key.revoke": gettext_lazy("Caller's key revoked"),
+    "secret.set": gettext_lazy("Secret kept"),
+    "secret.delete": gettext_lazy("Secret forgotten"),
 }
 
 

@@ -27,6 +27,11 @@ FAMILIES: Final[dict[str, Promise]] = {
     "server.": _("Servers"),
     "gpu.": _("GPUs"),
     "gpu.xid": _("GPU faults (XID)"),
+    "endpoint.": _("Endpoints"),
+    "rollout.": _("Deploys"),
+    "replica.": _("Replicas"),
+    "gateway.": _("Gateways"),
+    "key.": _("Callers' keys"),
     "lease.": _("Leases"),
     "operation.": _("Orders and operations"),
     "account.": _("Provider accounts"),
@@ -40,6 +45,7 @@ FAMILIES: Final[dict[str, Promise]] = {
     "user.": _("Users"),
     "token.": _("API tokens"),
     "secrets.": _("Secrets"),
+    "secret.": _("Secrets of engines"),
 }
 _KIND: Final = re.compile(r"[a-z_]{1,40}(\.[a-z_]{0,40}){0,3}")
 _SUBJECT: Final = re.compile(r"([a-z]{1,32}):(\d{1,18})")

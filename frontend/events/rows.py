@@ -21,6 +21,7 @@ _PAGES: Final = {
     "account": "provider",
     "provideraccount": "provider",
     "operation": "operation",
+    "endpoint": "endpoint",
 }
 VALUE_SHOWN: Final = 300  # characters of one value
 

@@ -17,6 +17,8 @@ from frontend.fleet_rows import FleetRows
 from frontend.leasing.attention import rental_attention
 from frontend.leasing.leases import rate_now
 from frontend.server_notes import server_notes
+from frontend.serving.attention import serving_attention
+from frontend.serving.listing import endpoint_counts
 from panel.accounts.capabilities import Capability
 from panel.accounts.selectors.audit import event_list
 from panel.core.clock import now
@@ -34,13 +36,14 @@ def _faults(fleet: FleetRows) -> dict[str, int]:
 
 
 def _context(fleet: FleetRows) -> dict[str, Any]:
-    items = worst_first([*attention(fleet), *rental_attention(fleet.now)], now=fleet.now)
+    items = worst_first([*attention(fleet), *rental_attention(fleet.now), *serving_attention(fleet.now)], now=fleet.now)
     notes = server_notes(fleet)
     rates, leases, unknown = rate_now(fleet.now)
     return {
         "money": {"rates": rates, "leases": leases, "unknown": unknown, "joint": joint_total(rates, at=fleet.now)},
         "fleet": fleet,
         "counts": counts(fleet),
+        "endpoints": endpoint_counts(),
         "notes": notes,
         "is_all_heard": all(note.tone == "ok" for note in notes),
         "attention": items[:SHOWN],
@@ -53,6 +56,8 @@ def _context(fleet: FleetRows) -> dict[str, Any]:
 @page(Capability.FLEET_VIEW)
 def overview(request: PageRequest) -> HttpResponse:
     """Show the fleet in sentences and one strip; without any server, how to add one."""
+    if request.GET.get("part") == "endpoints":
+        return render(request, "overview/endpoints.html", {"endpoints": endpoint_counts()})
     fleet = fleet_rows(now=now())
     if request.GET.get("part") == "status":
         return render(request, "overview/status.html", _context(fleet))

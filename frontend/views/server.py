@@ -33,6 +33,7 @@ from frontend.server_page import (
     process_visibility,
     server_found,
 )
+from frontend.serving.hosts import server_serving
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.core.clock import now
@@ -116,6 +117,7 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
         _board(row, shown)
         | paid
         | _join(row, paid)
+        | server_serving(row.server)
         | {
             "title": row.server.name,
             "nav": "fleet",

@@ -1,0 +1,171 @@
+"""One endpoint as its page shows it: numbers, condition, replicas, traffic, and how to call it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from endpoints.costs import endpoint_costs
+from endpoints.engines.base import EngineSpec
+from endpoints.models import Endpoint, Replica
+from endpoints.selectors import endpoint_live, endpoint_urls, replica_list, rollout_list
+from endpoints.traffic import PARTS, QUANTILES, WINDOWS, Latency, Traffic, traffic_of
+from frontend.serving.acts import possible_acts
+from frontend.serving.words import Said, engine_label, phase_said, replica_said
+
+# Engines that speak OpenAI's API.
+CHATTING: Final = frozenset({"vllm", "sglang", "tgi", "trtllm", "transformers", "llamacpp"})
+PLACEHOLDER: Final = "YOUR_KEY"
+WINDOW_WORDS: Final[Mapping[str, Promise]] = {
+    "15m": gettext_lazy("15 min"),
+    "1h": gettext_lazy("1 h"),
+    "24h": gettext_lazy("24 h"),
+}
+PART_WORDS: Final[Mapping[str, Promise]] = {
+    "queue": gettext_lazy("In the queue"),
+    "first_byte": gettext_lazy("To the first byte"),
+    "total": gettext_lazy("In all"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRow:
+    """One replica with why it is so. cards: its GPUs' numbers on the server."""
+
+    replica: Replica
+    said: Said
+    cards: str
+
+
+def replica_rows(replicas: Sequence[Replica]) -> list[ReplicaRow]:
+    """Return replicas (of `replica_list`) in words."""
+    return [ReplicaRow(each, replica_said(each), _cards(each)) for each in replicas]
+
+
+def _cards(replica: Replica) -> str:
+    held = [hold.gpu.index for hold in replica.gpu_holds.all()]
+    return ", ".join("#?" if index is None else f"#{index}" for index in sorted(held, key=lambda each: each or 0))
+
+
+def known_of(live: Mapping[str, Any]) -> str:
+    """Return what the page shows beside figures; the same text is made of frames in static/js/modules/endpoint.js."""
+    endpoint, rollout = live["endpoint"], live["endpoint"]["rollout"]
+    names = ("phase", "phase_reason", "desired", "active_revision", "target_revision")
+    head = [endpoint[name] for name in names] + [
+        rollout["id"] if rollout else None,
+        rollout["state"] if rollout else None,
+    ]
+    fields = ("id", "state", "wanted", "health", "reason", "restarts")
+    rows = [[each[name] for name in fields] for each in sorted(live["replicas"].values(), key=lambda each: each["id"])]
+    return json.dumps([head, *rows], separators=(",", ":"), ensure_ascii=False)
+
+
+def status_of(endpoint: Any, at: datetime) -> dict[str, Any]:
+    """Return what moves with the endpoint's state. Twelve queries."""
+    live = endpoint_live(endpoint)
+    rollouts = list(rollout_list(endpoint=endpoint.pk)[:5])
+    rollout = next((each for each in rollouts if each.ended_at is None), None)
+    waiting = [each["waiting"] for each in live["replicas"].values() if each["waiting"] is not None]
+    return {
+        "endpoint": endpoint,
+        "known": known_of(live),
+        "waiting": sum(waiting) if waiting else None,
+        "said": phase_said(endpoint, ready=endpoint.ready, rollout=rollout),
+        "rollout": rollout,
+        "rollouts": rollouts,
+        "target": 0 if endpoint.deleting_at else endpoint.desired_replicas,
+        "replicas": replica_rows(list(replica_list(endpoint=endpoint.pk, is_open=True))),
+        "cost": endpoint_costs(endpoint_ids=[endpoint.pk], at=at)[endpoint.pk],
+        "acts": possible_acts(endpoint, rollout),
+        "engine": engine_label(_revision(endpoint).engine) if _revision(endpoint) else "",
+        "model": str(_revision(endpoint).spec.get("model", "")) if _revision(endpoint) else "",
+    }
+
+
+def _revision(endpoint: Endpoint) -> Any:
+    return endpoint.active_revision or endpoint.target_revision
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A quantile of one part. ms: None below `needs` samples."""
+
+    label: str
+    ms: float | None
+    needs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Times of one part of requests."""
+
+    key: str
+    label: str
+    latency: Latency
+    figures: Sequence[Figure]
+
+
+def traffic_context(endpoint: Endpoint, window: str, at: datetime) -> dict[str, Any]:
+    """Return the traffic card of a window (15m for one that there is not)."""
+    window = window if window in WINDOWS else "15m"
+    found = traffic_of(endpoints={endpoint.pk: endpoint.created_at}, window=WINDOWS[window], at=at)[endpoint.pk]
+    return {
+        "endpoint": endpoint,
+        "traffic": found,
+        "parts": [_part(name, found) for name in PARTS],
+        "window": window,
+        "windows": [(key, str(words)) for key, words in WINDOW_WORDS.items()],
+        "window_words": str(WINDOW_WORDS[window]),
+    }
+
+
+def _part(name: str, found: Traffic) -> Part:
+    latency = found.latency[name]
+    figures = [Figure(f"P{share * 100:.0f}", latency.quantiles[share], Latency.needs(share)) for share in QUANTILES]
+    return Part(name, str(PART_WORDS[name]), latency, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippets:
+    """How to call an endpoint: addresses, and commands to copy; python is empty for an engine that speaks no such API."""
+
+    urls: Sequence[str]
+    curl: str
+    python: str
+
+
+def snippets(endpoint: Endpoint, key: str = PLACEHOLDER) -> Snippets:
+    """Return commands with the endpoint's real address. key: what stands where the caller's key belongs."""
+    urls = endpoint_urls(endpoint)
+    revision = _revision(endpoint)
+    if not urls or revision is None:
+        return Snippets(urls, "", "")
+    bearer = f' \\\n  -H "Authorization: Bearer {key}"' if endpoint.requires_key else ""
+    if revision.engine not in CHATTING:
+        path = str((revision.spec.get("custom") or {}).get("ready_path", "/"))
+        return Snippets(urls, f"curl {urls[0]}{path}{bearer}", "")
+    model = EngineSpec.from_json(revision.spec).name_for_callers()
+    body = json.dumps({"model": model, "stream": True, "messages": [{"role": "user", "content": "Hello"}]})
+    curl = f"curl {urls[0]}/v1/chat/completions{bearer} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    return Snippets(urls, curl, _python(urls[0], model, key if endpoint.requires_key else "none"))
+
+
+def _python(url: str, model: str, key: str) -> str:
+    return "\n".join(
+        (
+            "from openai import OpenAI",
+            "",
+            f'client = OpenAI(base_url="{url}/v1", api_key="{key}")',
+            "answer = client.chat.completions.create(",
+            f'    model="{model}",',
+            '    messages=[{"role": "user", "content": "Hello"}],',
+            "    stream=True,",
+            ")",
+            "for piece in answer:",
+            '    print(piece.choices[0].delta.content or "", end="")',
+        )
+    )

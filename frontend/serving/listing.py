@@ -1,0 +1,142 @@
+"""The list of endpoints: what an address asks for, and rows with traffic, queue and what an hour costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet, Sum
+from django.utils.translation import gettext as _
+
+from endpoints.costs import HourlyCost, endpoint_costs
+from endpoints.engines.registry import ENGINES
+from endpoints.enums import Phase
+from endpoints.models import Endpoint, Gateway, Replica
+from endpoints.selectors import endpoint_list, gateway_list, gateway_url
+from endpoints.traffic import WINDOWS, Latency, Traffic, traffic_of
+from frontend.serving.words import engine_label
+from panel.core.errors import NotFound
+
+WINDOW: Final = "15m"
+BAD: Final = frozenset({Phase.FAILED, Phase.UNAVAILABLE, Phase.DEGRADED})
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointFilter:
+    """What an address asks of the list."""
+
+    search: str = ""
+    phase: str = ""
+    engine: str = ""
+    project: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        """Say whether any row may be hidden."""
+        return any((self.search, self.phase, self.engine, self.project))
+
+
+def read_filter(query: Mapping[str, str]) -> EndpointFilter:
+    """Return the filter of an address; what it cannot mean is left out."""
+    phase, engine = query.get("phase", ""), query.get("engine", "")
+    return EndpointFilter(
+        search=query.get("q", "").strip()[:100],
+        phase=phase if phase in {*Phase.values, "bad"} else "",
+        engine=engine if engine in ENGINES else "",
+        project=query.get("project", "").strip()[:64],
+    )
+
+
+def filtered(wanted: EndpointFilter) -> QuerySet[Endpoint]:
+    """Return the endpoints that pass, by name."""
+    phases = {"": (), "bad": tuple(BAD)}.get(wanted.phase, (wanted.phase,))
+    found = endpoint_list(phase=phases, project=wanted.project, search=wanted.search)
+    if wanted.engine:
+        is_active = Q(active_revision__engine=wanted.engine)
+        found = found.filter(is_active | Q(active_revision=None, target_revision__engine=wanted.engine))
+    return found
+
+
+def choices() -> dict[str, Any]:
+    """Return what the filters offer. One query."""
+    projects = Endpoint.objects.filter(deleted_at=None).exclude(project="").order_by("project")
+    return {
+        "phases": Phase.choices,
+        "engines": [(kind, engine.label) for kind, engine in ENGINES.items()],
+        "projects": list(projects.values_list("project", flat=True).distinct()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointRow:
+    """One endpoint of the list. waiting: of all its engines, None when none tells; address: at the first gateway, "" without."""
+
+    endpoint: Endpoint
+    ready: int
+    pending: int
+    engine: str
+    model: str
+    traffic: Traffic
+    waiting: float | None
+    cost: HourlyCost
+    address: str
+
+    @property
+    def total(self) -> Latency:
+        """Return the whole time of its requests."""
+        return self.traffic.latency["total"]
+
+    @property
+    def p99_ms(self) -> float | None:
+        """Return the P99 of the whole time, None without enough samples."""
+        return self.total.quantiles[0.99]
+
+
+def rows_of(endpoints: Sequence[Any], at: datetime) -> list[EndpointRow]:
+    """Return endpoints (of `endpoint_list`) with their numbers. Eleven queries at most however many."""
+    if not endpoints:
+        return []
+    ids = [each.pk for each in endpoints]
+    made = {each.pk: each.created_at for each in endpoints}
+    traffic = traffic_of(endpoints=made, window=WINDOWS[WINDOW], at=at, parts=["total"])
+    costs = endpoint_costs(endpoint_ids=ids, at=at)
+    open_replicas = Replica.objects.filter(endpoint__in=ids, ended_at=None).values("endpoint_id")
+    waiting = dict(open_replicas.annotate(queue=Sum("waiting")).values_list("endpoint_id", "queue"))
+    gateway = gateway_list().first()
+    base = gateway_url(gateway) if gateway is not None else ""
+    return [_row(each, traffic[each.pk], waiting.get(each.pk), costs[each.pk], base) for each in endpoints]
+
+
+def _row(endpoint: Any, traffic: Traffic, waiting: float | None, cost: HourlyCost, base: str) -> EndpointRow:
+    revision = endpoint.active_revision or endpoint.target_revision
+    return EndpointRow(
+        endpoint=endpoint,
+        ready=endpoint.ready,
+        pending=endpoint.pending,
+        engine=engine_label(revision.engine) if revision is not None else "",
+        model=str(revision.spec.get("model", "")) if revision is not None else "",
+        traffic=traffic,
+        waiting=waiting,
+        cost=cost,
+        address=f"{base}/{endpoint.name}/v1" if base else "",
+    )
+
+
+def endpoint_counts() -> dict[str, int]:
+    """Return how many endpoints there are, and how many callers of are hurt. One query."""
+    phases = list(Endpoint.objects.filter(deleted_at=None).values_list("phase", flat=True))
+    bad = sum(phase in BAD for phase in phases)
+    return {"all": len(phases), "bad": bad, "ok": len(phases) - bad}
+
+
+def has_gateway() -> bool:
+    """Say whether callers have a way in. One query."""
+    return Gateway.objects.exists()
+
+
+def endpoint_found(endpoint_id: int) -> Any:
+    """Return one endpoint with `ready` and `pending`. Raises NotFound."""
+    found = endpoint_list().filter(pk=endpoint_id).first()
+    if found is None:
+        raise NotFound(_("There is no such endpoint, or it was deleted."))
+    return found

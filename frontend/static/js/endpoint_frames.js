@@ -1,0 +1,26 @@
+// @ts-check
+/** What a frame about an endpoint says, as its page compares and shows it. Pure. */
+
+const HEAD = ["phase", "phase_reason", "desired", "active_revision", "target_revision"];
+const ROW = ["id", "state", "wanted", "health", "reason", "restarts"];
+
+/**
+ * The state behind the figures, the same text as frontend/serving/detail.py makes of it.
+ * @param {Record<string, any>} endpoint
+ * @param {Record<string, any>} replicas
+ */
+export function knownOf(endpoint, replicas) {
+  const rollout = endpoint.rollout ?? null;
+  const head = [...HEAD.map((name) => endpoint[name] ?? null), rollout ? rollout.id : null, rollout ? rollout.state : null];
+  const rows = Object.values(replicas).sort((a, b) => a.id - b.id);
+  return JSON.stringify([head, ...rows.map((each) => ROW.map((name) => each[name] ?? null))]);
+}
+
+/**
+ * A sum that is missing only when nobody tells a part of it.
+ * @param {(number | null)[]} values
+ */
+export function sumOf(values) {
+  const told = values.filter((value) => value !== null);
+  return told.length === 0 ? null : told.reduce((sum, value) => sum + value, 0);
+}
