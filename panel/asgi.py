@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "panel.settings")
-os.environ.setdefault("FLEETDECK_DATABASE_POOL", "10")
 
 from django.core.asgi import get_asgi_application
 

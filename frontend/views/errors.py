@@ -1,6 +1,7 @@
 """Error pages: what happened, what to do next, and an id to quote."""
 
 import json
+import sys
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,7 +12,8 @@ from django.utils.translation import gettext as _
 from frontend.preferences import THEME_COOKIE, known_theme
 from panel.accounts.enums import Theme
 from panel.accounts.models import User
-from panel.core.errors import FleetdeckError, RateLimited
+from panel.core.database import database_unavailable
+from panel.core.errors import FleetdeckError, RateLimited, Unavailable
 
 
 def request_id(request: HttpRequest) -> str:
@@ -41,7 +43,7 @@ def expected_error(request: HttpRequest, error: FleetdeckError) -> HttpResponse:
         titles = {403: _("You may not do this"), 404: _("Not found"), 429: _("Too many attempts")}
         title = titles.get(error.status, _("That did not work"))
         response = _page(request, status=error.status, title=title, text=error.message, show_id=error.status >= 500)
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited | Unavailable):
         response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     return response
 
@@ -70,12 +72,28 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with the error's id in the log. Asks neither the database nor Valkey: they may be the cause."""
+    """Answer 500 with the error's id in the log, or 503 where the database was not to be had.
+
+    Asks neither the database nor Valkey: they may be the cause.
+    """
+    unavailable = database_unavailable(sys.exc_info()[1])
+    if unavailable is None:
+        text = _("This is a fault of the panel. It stands in the panel's log under the id below.")
+        return _bare_page(request, status=500, title=_("Something went wrong"), text=text)
+    if request.headers.get("HX-Request"):
+        return expected_error(request, unavailable)
+    response = _bare_page(request, status=503, title=_("Not available at the moment"), text=unavailable.message)
+    response["Retry-After"] = str(round(unavailable.retry_after_seconds))
+    return response
+
+
+def _bare_page(request: HttpRequest, *, status: int, title: str, text: str) -> HttpResponse:
     context = {
-        "title": _("Something went wrong"),
-        "text": _("This is a fault of the panel. It stands in the panel's log under the id below."),
+        "status": status,
+        "title": title,
+        "text": text,
         "id": request_id(request),
         "theme": known_theme(request.COOKIES.get(THEME_COOKIE, "")) or Theme.AUTO,
         "language": get_language(),
     }
-    return HttpResponse(render_to_string("errors/server_error.html", context), status=500)
+    return HttpResponse(render_to_string("errors/server_error.html", context), status=status)

@@ -9,7 +9,8 @@ FleetdeckError
 │   └── Stale           409  somebody else changed it first
 ├── TooLarge            413
 ├── RateLimited         429  with retry_after_seconds
-└── ExternalError       502  an outside service failed; permanent or worth a retry
+├── ExternalError       502  an outside service failed; permanent or worth a retry
+└── Unavailable         503  a part of the panel is not to be had now; with retry_after_seconds
 """
 
 
@@ -105,4 +106,15 @@ class ExternalError(FleetdeckError):
     ) -> None:
         super().__init__(message, code=code)
         self.permanent = permanent
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(FleetdeckError):
+    """A part of the panel that the answer needs is not to be had at the moment."""
+
+    status = 503
+    code = "unavailable"
+
+    def __init__(self, message: str, *, code: str | None = None, retry_after_seconds: float) -> None:
+        super().__init__(message, code=code)
         self.retry_after_seconds = retry_after_seconds

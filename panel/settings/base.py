@@ -1,6 +1,7 @@
 """Settings that every process shares."""
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,14 @@ TEMPLATES = [
 ]
 
 _database: dict[str, Any] = env.db_url_config(DATABASE_URL)
-# Web answers each request in a thread of its own, which would keep a connection of its own: there all of them share a pool.
-DATABASE_POOL_SIZE = env.int("FLEETDECK_DATABASE_POOL", default=0)
+# Web (the process that loads panel.asgi) answers each request in a thread of its own, which would keep a connection of its
+# own: there all of them share a pool.
+_pool_size = env.int("FLEETDECK_DATABASE_POOL", default=10)
+_pool_wait = env.int("FLEETDECK_DATABASE_POOL_WAIT", default=20)
 _pool: dict[str, Any] = (
-    {"pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 20}} if DATABASE_POOL_SIZE else {}
+    {"pool": {"min_size": 1, "max_size": _pool_size, "timeout": _pool_wait}}
+    if _pool_size and "panel.asgi" in sys.modules
+    else {}
 )
 DATABASES: dict[str, Any] = {
     "default": {

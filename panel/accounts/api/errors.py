@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 from drf_standardized_errors.handler import ExceptionHandler
 from rest_framework import exceptions
 
-from panel.core.errors import ExternalError, FleetdeckError, InvalidInput, RateLimited
+from panel.core.database import database_unavailable
+from panel.core.errors import ExternalError, FleetdeckError, InvalidInput, RateLimited, Unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -22,7 +23,7 @@ class MappedError(exceptions.APIException):
     def __init__(self, error: FleetdeckError) -> None:
         super().__init__(detail=error.message, code=error.code)
         self.status_code = error.status
-        wait = error.retry_after_seconds if isinstance(error, RateLimited | ExternalError) else None
+        wait = error.retry_after_seconds if isinstance(error, RateLimited | ExternalError | Unavailable) else None
         self.wait = math.ceil(wait) if wait else None
         if error.status == exceptions.NotAuthenticated.status_code:
             self.auth_header = "Bearer"
@@ -41,6 +42,10 @@ class ApiExceptionHandler(ExceptionHandler):
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:
         """Return DRF's exception for an expected error of ours."""
+        unavailable = database_unavailable(exc)
+        if unavailable is not None:
+            log.warning("api.database_unavailable", error=str(exc))
+            return api_exception(unavailable)
         if isinstance(exc, FleetdeckError):
             return api_exception(exc)
         converted: Exception = super().convert_known_exceptions(exc)
