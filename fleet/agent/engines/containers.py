@@ -98,7 +98,7 @@ class ContainerRuntime:
         return Look(
             generation=int(seen["Config"]["Labels"].get(GENERATION_LABEL, "0")),
             handle=f"container {self._name(replica)}",
-            started_at_ms=_stamp_ms(state.get("StartedAt", "")),
+            age_seconds=_age_seconds(state.get("StartedAt", "")),
             ended=None if is_running else _exit_of(state, seen["Id"]),
             is_frozen=bool(state.get("Paused")) or _is_stopped(state.get("Pid") or 0, seen["Id"]),
             pid=state.get("Pid") or None,
@@ -227,12 +227,12 @@ def _did_kernel_kill(container: str) -> bool:
     return keeper.kernel_log_has(rb"oom-kill:.*" + container.encode())
 
 
-def _stamp_ms(stamp: str) -> int:
-    """Return a time of the API (RFC 3339, nanoseconds) in ms, the present for one that cannot be read."""
+def _age_seconds(stamp: str) -> float:
+    """Return how long ago a time of the API (RFC 3339, nanoseconds) was, 0 for one that cannot be read."""
     head, _, rest = stamp.partition(".")
     zone = next((rest[place:] for place, sign in enumerate(rest) if sign in "Z+-"), "Z")
     try:
         at = datetime.fromisoformat(f"{head.rstrip('Z')}{'+00:00' if zone == 'Z' else zone}")
     except ValueError:
-        return time.time_ns() // 1_000_000
-    return int(at.timestamp() * 1000)
+        return 0.0
+    return max(time.time() - at.timestamp(), 0.0)

@@ -37,14 +37,28 @@ class Exit:
         """As a shell says it: 128 + signal for one that a signal ended."""
         return self.code if self.signal is None else 128 + self.signal
 
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        if self.detail:
+            return self.detail
+        if self.reason == "out_of_memory":
+            return "It was ended because it used more memory than there is for it."
+        if self.signal is not None:
+            return f"It was ended by signal {self.signal}."
+        return f"It ended with status {self.code}."
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What there is of one replica on this machine now. ended: None while it runs. pid: the engine's, as seen from here."""
+    """What there is of one replica on this machine now. ended: None while it runs. pid: the engine's, as seen from here.
+
+    age_seconds: since its start.
+    """
 
     generation: int
     handle: str
-    started_at_ms: int
+    age_seconds: float
     ended: Exit | None = None
     is_frozen: bool = False
     pid: int | None = None

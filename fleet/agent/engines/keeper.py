@@ -44,7 +44,12 @@ def main() -> None:
         "keeper": [os.getpid(), start_ticks(os.getpid())],
         "started_at_ms": started_ms,
     }
-    write(order["run_file"], run)
+    try:
+        write(order["run_file"], run)
+    except OSError:  # a full disk: an engine that nobody can find again must not stay
+        os.killpg(pid, signal.SIGKILL)
+        end_marked(order["marker"])
+        raise
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -94,6 +99,7 @@ def become(order: dict[str, Any]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, signal.SIGTERM})
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the memory of an engine fills a disk
     os.chdir(order["directory"])
     log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -176,6 +182,11 @@ def start_ticks(pid: int) -> int:
     """Return when a process started, in ticks since boot, 0 when there is none: with its pid that names it."""
     fields = stat_fields(pid)
     return int(fields[19]) if len(fields) > 19 else 0
+
+
+def age_seconds(ticks: int) -> float:
+    """Return how long ago a process started, by the clock that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory_bytes(pid: int) -> int:

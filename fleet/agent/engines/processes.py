@@ -1,6 +1,7 @@
 """Engines as plain processes, for machines without Docker: each kept by a keeper, found again by what the keeper wrote down."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,7 @@ class ProcessRuntime:
         temporary = folder / "tmp"
         nonce = uuid4().hex
         try:
+            shutil.rmtree(temporary, ignore_errors=True)  # of the run before
             temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StartError("spawn_failed", f"{temporary}: {error.strerror}.") from error
@@ -91,8 +93,7 @@ class ProcessRuntime:
             "marker": marker,
             "memory_limit_bytes": order.memory_limit_bytes,
         }
-        self._spawn(asked)
-        self._await(order.id, nonce)
+        self._await(order.id, nonce, self._spawn(asked))
 
     def look(self, replica: int) -> Look | None:
         """Return what there is of one replica."""
@@ -110,7 +111,7 @@ class ProcessRuntime:
         return Look(
             generation=run.generation,
             handle=f"pid {pid}",
-            started_at_ms=run.started_at_ms,
+            age_seconds=keeper.age_seconds(ticks),
             ended=how,
             is_frozen=how is None and state == ["T"],
             pid=pid,
@@ -149,7 +150,7 @@ class ProcessRuntime:
     def _marker(self, replica: int, generation: int, nonce: str) -> str:
         return f"{self._owner}/{replica}/{generation}/{nonce}"
 
-    def _spawn(self, asked: dict[str, Any]) -> None:
+    def _spawn(self, asked: dict[str, Any]) -> subprocess.Popen[bytes]:
         program = [sys.executable, "-I", "-S", keeper.__file__]
         try:
             process = subprocess.Popen(
@@ -166,11 +167,13 @@ class ProcessRuntime:
         except OSError as error:
             raise StartError("spawn_failed", f"The keeper of the process cannot be started: {error}.") from error
         self._keepers.append(process)
+        return process
 
-    def _await(self, replica: int, nonce: str) -> None:
+    def _await(self, replica: int, nonce: str, process: subprocess.Popen[bytes]) -> None:
         """Wait until the keeper says that the engine was started. Raises StartError."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
+            is_over = process.poll() is not None
             ended = self._read(replica, "exit.json", _Ended)
             if ended is not None and ended.spawn_error:
                 self.clear(replica)
@@ -178,7 +181,10 @@ class ProcessRuntime:
             run = self._read(replica, "run.json", _Run)
             if run is not None and run.nonce == nonce:
                 return
+            if is_over:
+                raise StartError("spawn_failed", f"The keeper of the process ended: is there room in {self._folder}?")
             time.sleep(0.02)
+        process.kill()
         raise StartError("spawn_failed", f"The keeper of the process said nothing for {START_SECONDS:.0f} s.")
 
     def _read(self, replica: int, name: str, kind: type[Any]) -> Any:

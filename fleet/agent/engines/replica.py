@@ -116,12 +116,13 @@ class Replica(Told):
     def _new_stop(self) -> Stop:
         record, order = self.record, self.order
         is_same = order is not None and order.generation == record.order.generation
-        began_ms = record.since_ms if record.state == "draining" else self._desk.now_ms()
+        # A drain that an earlier run of the agent began goes on.
+        waited = (self._desk.now_ms() - record.since_ms) / 1000.0 if record.state == "draining" else 0.0
         stop = Stop(
             self._desk,
             order if order is not None and is_same else record.order,
             self._ensure_watch(),
-            began_ms=began_ms,
+            waited_seconds=max(waited, 0.0),
             is_announced=order is not None and order.wanted == "drain",
         )
         # One that answers nobody has nobody to wait for. Without a word the agent has just found it.
@@ -236,14 +237,13 @@ class Replica(Told):
             self._say("not_ready", reason, frozen or watch.complaint, is_news=not is_same)
 
     def _hold_to_limit(self, look: Look, watch: Watch) -> None:
-        limit_ms = self.record.order.start_limit_seconds * 1000.0
-        if self._desk.now_ms() - look.started_at_ms <= limit_ms:
+        seconds = self.record.order.start_limit_seconds
+        if look.age_seconds <= seconds:
             self._say("starting", detail=watch.complaint)
             return
         line = self._last_line()
         self.record.is_over = True
         said = f" Its log ends with: {line}" if line else " Its log is empty."
-        seconds = self.record.order.start_limit_seconds
         self._say("failed", "start_limit", f"No request was answered within {seconds:g} s of its start.{said}")
 
     def _note_exit(self, ended: Exit, now: float) -> None:
@@ -252,7 +252,7 @@ class Replica(Told):
         record.exit_code = ended.exit_code
         self._watch, self.word = None, "down"
         line = self._last_line()
-        detail = " ".join(part for part in (_words_of(ended), line) if part)
+        detail = " ".join(part for part in (ended.sentence, line) if part)
         recent = [start for start in record.starts if at_ms - start < pace.crash_window * 1000.0]
         if record.serving_since_ms is not None and at_ms - record.serving_since_ms > pace.steady * 1000.0:
             self._failures = 0
@@ -296,13 +296,3 @@ class Replica(Told):
             self.is_gone = True
         elif self.record.state == "pending":
             self._say("pending", "no_runtime", str(error))
-
-
-def _words_of(ended: Exit) -> str:
-    if ended.detail:
-        return ended.detail
-    if ended.reason == "out_of_memory":
-        return "It was ended because it used more memory than there is for it."
-    if ended.signal is not None:
-        return f"It was ended by signal {ended.signal}."
-    return f"It ended with status {ended.code}."

@@ -19,15 +19,17 @@ AGAIN_SECONDS: Final = 5.0
 class Stop:
     """One stop. order: the one that what runs was started by, with the limits that hold now. is_announced: gateways know.
 
-    began_ms: when draining began, by the wall clock; a restart of the agent does not begin it anew.
+    waited_seconds: how long it is drained already; a restart of the agent does not begin that anew.
     """
 
-    def __init__(self, desk: Desk, order: ReplicaOrder, watch: Watch, *, began_ms: int, is_announced: bool) -> None:
+    def __init__(
+        self, desk: Desk, order: ReplicaOrder, watch: Watch, *, waited_seconds: float, is_announced: bool
+    ) -> None:
         self._desk = desk
         self._order = order
         self._watch = watch
         self._began = desk.now()
-        self._began_ms = began_ms
+        self._ends_at = self._began + order.drain_limit_seconds - waited_seconds
         self._quiet_seconds = desk.pace.quiet if is_announced else desk.pace.unannounced_quiet
         self._quiet_since: float | None = None
         self._grace = desk.pace.grace
@@ -83,11 +85,10 @@ class Stop:
     def _drain(self, look: Look, now: float) -> None:
         self._watch.step(now, is_serving_wanted=False)
         count = self._count(look, now)
-        waited = (self._desk.now_ms() - self._began_ms) / 1000.0
         self._quiet_since = (self._quiet_since or now) if count == 0 else None
         is_quiet = self._quiet_since is not None and now - self._quiet_since >= self._quiet_seconds
         is_stuck = look.is_frozen or self._watch.word(now, is_frozen=False) == "stalled"
-        if is_quiet or is_stuck or waited >= self._order.drain_limit_seconds:
+        if is_quiet or is_stuck or now >= self._ends_at:
             self.is_drained = True
         said = "An unknown number of requests runs" if count is None else f"{count} requests run"
         self.detail = f"{said}; at most {self._order.drain_limit_seconds:g} s are waited for."

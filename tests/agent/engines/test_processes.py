@@ -182,3 +182,18 @@ def test_one_that_outgrows_its_memory_is_ended_and_said_to_have(machine):
     box.follow(engine_order(1, "--memory-mb", 200, memory_limit_bytes=100 << 20))
     assert "memory" in box.until("pending", reason="out_of_memory", seconds=30).detail
     assert box.status().exit_code == 128 + signal.SIGKILL
+
+
+def test_an_engine_whose_folder_is_gone_is_not_left_running_unknown(machine):
+    box = machine()
+    box.follow(engine_order())
+    pid = pid_of(box.until("ready"))
+    runtime = box.engines.runtimes.by_name["process"]
+    nonce = box.nonce()
+    (box.folder / "1" / "run.json.new").mkdir()  # nothing can be written down here
+    kill(pid)
+    assert "is there room" in box.until("pending", reason="spawn_failed").detail
+    assert keeper.marked(f"{box.engines.book.owner()}/1/1/{nonce}") == []
+    (box.folder / "1" / "run.json.new").rmdir()
+    again = box.until("ready")
+    assert runtime.look(1).handle == again.handle
