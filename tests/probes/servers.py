@@ -284,3 +284,61 @@ def dns_answer(question, addresses=(), *, code=0, is_cut=False):
         kind = 1 if len(packed) == 4 else 28
         records += b"\xc0\x0c" + kind.to_bytes(2, "big") + b"\0\1\0\0\0\x3c" + len(packed).to_bytes(2, "big") + packed
     return head + question[12:] + records
+
+
+@contextlib.asynccontextmanager
+async def grpc_server(reply, context=None):
+    """Run an HTTP/2 server; reply(connection, stream, headers, body) answers each request. Yields (port, requests)."""
+    from h2.config import H2Configuration
+    from h2.connection import H2Connection
+    from h2.events import DataReceived, RequestReceived, StreamEnded
+
+    requests, tasks = [], set()
+
+    async def serve(reader, writer):
+        tasks.add(asyncio.current_task())
+        connection = H2Connection(config=H2Configuration(client_side=False, header_encoding="utf-8"))
+        connection.initiate_connection()
+        headers, body = {}, {}
+        try:
+            writer.write(connection.data_to_send())
+            while data := await reader.read(65_536):
+                for event in connection.receive_data(data):
+                    if isinstance(event, RequestReceived):
+                        headers[event.stream_id], body[event.stream_id] = dict(event.headers), b""
+                    elif isinstance(event, DataReceived):
+                        body[event.stream_id] += event.data
+                    elif isinstance(event, StreamEnded):
+                        stream_id = event.stream_id
+                        requests.append((headers[stream_id], body[stream_id]))
+                        await reply(connection, stream_id, headers[stream_id], body[stream_id])
+                writer.write(connection.data_to_send())
+                await writer.drain()
+        except (ConnectionError, asyncio.CancelledError):
+            return
+        finally:
+            writer.transport.abort()
+            tasks.discard(asyncio.current_task())
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1], requests
+    finally:
+        server.close()
+        for task in tuple(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def health(status=1, *, code="0", framed=None, wait=0.0):
+    """Return a reply of a gRPC health service."""
+
+    async def reply(connection, stream_id, _headers, _body):
+        await asyncio.sleep(wait)
+        connection.send_headers(stream_id, [(":status", "200"), ("content-type", "application/grpc")])
+        message = b"\x08" + bytes([status]) if status else b""
+        data = framed if framed is not None else b"\0" + len(message).to_bytes(4, "big") + message
+        connection.send_data(stream_id, data)
+        connection.send_headers(stream_id, [("grpc-status", code)], end_stream=True)
+
+    return reply

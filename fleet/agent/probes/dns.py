@@ -17,14 +17,13 @@ MOST_DATAGRAMS: Final = 8
 async def probe(job: Job) -> None:
     """Ask for the target's host. Raises ProbeError: dns, empty, body, aborted, skipped."""
     job.trace.phase = "dns"
-    began = time.monotonic()
     if job.target.server:
         addresses = await _from_server(job)
         job.trace.ended = time.monotonic() if job.trace.headers is None else job.trace.headers
     else:
         found = await job.way.resolver.find(job.target.host, 4 if job.target.query == "A" else 6)
         addresses, job.trace.ended, job.trace.resolver_waited = found.addresses, found.ended, found.waited
-    job.trace.dns = job.trace.ended - began
+    job.trace.dns = job.trace.ended - job.trace.started
     job.trace.phase = "done"
     _judge(job, addresses)
 

@@ -4,6 +4,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
@@ -30,13 +31,20 @@ log = logging.getLogger(__name__)
 class Prober:
     """One place that probes, in one event loop; use as an async context manager.
 
-    vantage: the name of the place, told in each result and to each target. rules: which addresses are allowed.
+    vantage: the name of the place, told in each result and to each target. rules: which addresses are allowed. wall: the clock
+    of stamps and schedules, seconds since 1970.
     """
 
     def __init__(
-        self, vantage: str, *, rules: Rules, resolver: Resolver | None = None, contexts: Contexts | None = None
+        self,
+        vantage: str,
+        *,
+        rules: Rules,
+        resolver: Resolver | None = None,
+        contexts: Contexts | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        self.vantage = vantage
+        self.vantage, self.wall = vantage, wall
         self._way = Way(rules, resolver or Resolver(), contexts or Contexts())
         self._lag = LoopLag()
         self._kept: OrderedDict[int, tuple[Target, Channel]] = OrderedDict()
@@ -65,7 +73,7 @@ class Prober:
         A cold probe opens a connection of its own; a warm one uses one that is open, and opens it unmeasured before it begins.
         """
         self._lag.start()
-        started = time.time()
+        started = self.wall()
         job = Job(self._way, target, self.vantage, secrets.token_hex(8), without_usage=self._without_usage)
         begun = time.monotonic()
         failure: ProbeError | None = None

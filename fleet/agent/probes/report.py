@@ -108,6 +108,7 @@ def _ends(target: Target, trace: Trace, *, is_ok: bool) -> dict[str, Any]:
     last = span_ms(trace.started, trace.last_token) if target.kind in STREAMS else total
     parts = (trace.dns, trace.tcp, trace.tls)
     known = sum(part for part in parts if part is not None) * 1000
-    known += (span_ms(trace.send_began, trace.ended) or 0.0) if trace.send_began is not None else 0.0
+    if target.kind != "dns":  # whose whole exchange is its dns phase
+        known += span_ms(trace.send_began, trace.ended) or 0.0
     other = None if total is None else round(max(total - known, 0.0), 3)
     return {"total_ms": total, "e2e_ms": last, "other_ms": other}

@@ -38,16 +38,12 @@ class _Entry:
 
 @dataclass(slots=True)
 class Schedule:
-    """The loop. sink: gets each result, must return at once. on_change: told when this place goes bad, and when it is back.
-
-    wall: the clock by which targets are due.
-    """
+    """The loop. sink: gets each result, must return at once. on_change: told when this place goes bad, and when it is back."""
 
     prober: Prober
     sink: Sink
     on_change: OnChange | None = None
     gate: Gate | None = None
-    wall: Callable[[], float] = time.time
     watch: Watch = field(default_factory=Watch)
     _entries: dict[int, _Entry] = field(default_factory=dict)
     _queue: list[tuple[float, int]] = field(default_factory=list)
@@ -72,7 +68,7 @@ class Schedule:
         for target in wanted.values():
             entry = self._entries.get(target.id)
             if entry is None or entry.target.interval_seconds != target.interval_seconds:
-                due = self._due(target, self.wall())
+                due = self._due(target, self.prober.wall())
                 self._entries[target.id] = _Entry(target, due, *((entry.task, entry.running_since) if entry else ()))
             else:
                 entry.target = target
@@ -97,7 +93,7 @@ class Schedule:
         """Sleep until the next target is due, or the targets change."""
         seconds = LONGEST_SLEEP_SECONDS
         if self._queue:
-            seconds = min(max(self._queue[0][0] - self.wall(), 0.0), seconds)
+            seconds = min(max(self._queue[0][0] - self.prober.wall(), 0.0), seconds)
         self._news.clear()
         try:
             await asyncio.wait_for(self._news.wait(), max(seconds, 0.001))
@@ -105,7 +101,7 @@ class Schedule:
             return
 
     def _start_what_is_due(self) -> None:
-        now = self.wall()
+        now = self.prober.wall()
         self._notice_clock(now)
         while self._queue and self._queue[0][0] <= now:
             entry = self._entries[heapq.heappop(self._queue)[1]]
@@ -152,7 +148,7 @@ class Schedule:
     def _skip(self, entry: _Entry, reason: str, detail: str) -> None:
         """Record a probe that did not take place: a gap nobody can see would look like good weather."""
         outcome: Outcome = "vantage_down" if reason == "prober_away" else "skipped"
-        target, now_ms = entry.target, round(self.wall() * 1000)
+        target, now_ms = entry.target, round(self.prober.wall() * 1000)
         result = ProbeResult(
             target=target.id,
             kind=target.kind,
@@ -168,7 +164,7 @@ class Schedule:
         self._hand_on(result)
 
     def _take(self, target: Target, result: ProbeResult) -> None:
-        now = self.wall()
+        now = self.prober.wall()
         change = self.watch.take(result, is_control=target.is_control, slow_ms=target.slow_ms, now=now)
         self._hand_on(self.watch.marked(result))
         if change and self.on_change:
