@@ -9,13 +9,23 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from fleet.agent.probes.result import ProbeResult
+
 REPLICAS_PATH: Final = "/api/agent/v1/replicas/"
 LOGS_PATH: Final = "/api/agent/v1/replica-logs/"
 ROUTES_PATH: Final = "/api/agent/v1/routes/"
 TRAFFIC_PATH: Final = "/api/agent/v1/traffic/"
+PROBES_PATH: Final = "/api/agent/v1/probes/"
 
 # What one agent may say of its replicas in one message.
-LIMITS: Final = {"replicas": 256, "log_chunks": 64, "log_chunk_bytes": 65_536, "endpoints": 5_000, "keys": 20_000}
+LIMITS: Final = {
+    "replicas": 256,
+    "log_chunks": 64,
+    "log_chunk_bytes": 65_536,
+    "endpoints": 5_000,
+    "keys": 20_000,
+    "probe_results": 2_000,
+}
 
 Text = Annotated[str, Meta(max_length=500)]
 Name = Annotated[str, Meta(max_length=100)]
@@ -172,10 +182,11 @@ class Route(Struct, omit_defaults=True):
     """One endpoint as gateways serve it: at `/<name>/…`, and at each of `hosts` at the root.
 
     upstreams: ready ones only; empty answers 503 with Retry-After. upstream_key: the bearer that replicas ask for.
-    in_flight_limit: requests at once in each gateway; more are answered 429 with Retry-After. first_byte_seconds: until the
-    response's headers, then another replica is tried; idle_seconds: between two pieces of a stream; total_seconds: of a whole
-    request, None for no limit. health_path: for active checks; empty: TCP only. requires_key: callers need one of `Routes.keys`.
-    in_flight_per_replica: at once for each replica in each gateway; what is beyond waits, as long as the endpoint's limit allows.
+    in_flight_limit: requests at once in each gateway; more are answered 429 with Retry-After. in_flight_per_replica: at once
+    for each replica in each gateway; what is beyond waits, as long as the endpoint's limit allows. first_byte_seconds: until
+    the response's headers, then another replica is tried; idle_seconds: between two pieces of a stream (at least: a gateway
+    may wait as long as for the first byte); total_seconds: of a whole request, None for no limit. health_path: for active
+    checks; empty: TCP only. requires_key: callers need one of `Routes.keys`.
     """
 
     name: Name
@@ -283,3 +294,15 @@ class TrafficReport(Struct, omit_defaults=True):
     endpoints: list[EndpointTraffic] = []
     detail: Text = ""
     data_plane: Name = ""
+
+
+# ---- probes
+
+
+class ProbesReport(Struct, omit_defaults=True):
+    """Body of POST PROBES_PATH: what this machine's prober found, each result once or more often. lost: of those before
+    these, how many there was no room for since the agent's start.
+    """
+
+    results: list[ProbeResult]
+    lost: int = 0

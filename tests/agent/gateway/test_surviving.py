@@ -50,6 +50,20 @@ def test_no_request_that_had_not_begun_is_lost_with_a_replica(own, pair, number)
     assert load.begun == load.outcomes["ok"]
 
 
+@pytest.mark.parametrize(("first_byte", "idle"), [(0.6, 0.6), (0.2, 1.2)])
+def test_a_stream_whose_replica_froze_is_cut_and_not_held_for_ever(own, pair, first_byte, idle):
+    serve(own, pair[0], first_byte_seconds=first_byte, idle_seconds=idle)
+    request = {"stream": True, "n": 100, "gap": 0.05}
+    headers = {"authorization": f"Bearer {KEY}"}
+    with httpx.stream("POST", f"{own.url}/chat/v1", json=request, headers=headers, timeout=20) as answer:
+        pieces = answer.iter_text()
+        text = next(pieces)
+        pair[0].signal(signal.SIGSTOP)
+        with pytest.raises(httpx.RemoteProtocolError):
+            text += "".join(pieces)
+    assert words(text)[1] is False
+
+
 def test_a_stream_outlives_the_removal_of_its_replica_and_new_requests_go_elsewhere(own, pair):
     one, two = pair
     serve(own, one)

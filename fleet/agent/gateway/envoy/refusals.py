@@ -45,7 +45,7 @@ def local_replies() -> Config:
                 {"retry-after": "5"},
             ),
             _flagged(
-                ["UT"],
+                ["UT", "SI"],
                 504,
                 _error("No replica answered in time.", "server_error", "replica_timeout"),
                 {"retry-after": "5"},

@@ -13,6 +13,7 @@ ALIVE_PATH: Final = "/-/alive"
 # Requests up to this size are kept until a replica answers, so that they can be sent to another one.
 LARGEST_BODY: Final = 32 * 1024 * 1024
 # Not 5xx: an engine's own 500 would only be repeated by the next one.
+RETRIES: Final = 3
 RETRY_ON: Final = "connect-failure,refused-stream,reset-before-request,reset,gateway-error"
 
 
@@ -52,11 +53,11 @@ def _forward(route: Route, prefix: str) -> Config:
             "cluster": route.name,
             "prefix_rewrite": "/",
             "timeout": "0s" if route.total_seconds is None else seconds(route.total_seconds),
+            **_patience(route),
             "retry_policy": {
+                **_patience_of_a_try(route),
                 "retry_on": RETRY_ON,
-                "num_retries": 3,
-                "per_try_timeout": seconds(route.first_byte_seconds),
-                "per_try_idle_timeout": seconds(route.idle_seconds),
+                "num_retries": RETRIES,
                 "host_selection_retry_max_attempts": 50,
                 "retry_host_predicate": [
                     {
@@ -74,3 +75,22 @@ def _forward(route: Route, prefix: str) -> Config:
             {"header": {"key": "authorization", "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
         ]
     return forward
+
+
+def _patience_of_a_try(route: Route) -> Config:
+    """Return how long a replica may be silent before its answer begins; after that the request is sent to another one.
+
+    Envoy forgets a try's idle timeout once the answer begins if the try has a timeout too (seen in 1.40): a replica that
+    froze in the middle of a stream would hold its caller for ever. So a try has one or the other.
+    """
+    if route.first_byte_seconds < route.idle_seconds:
+        return {"per_try_timeout": seconds(route.first_byte_seconds)}
+    return {"per_try_idle_timeout": seconds(route.first_byte_seconds)}
+
+
+def _patience(route: Route) -> Config:
+    """Return how long a stream may be silent, where the tries do not bound it: longer than all of them together."""
+    if route.first_byte_seconds < route.idle_seconds:
+        tries_seconds = (RETRIES + 1) * route.first_byte_seconds + 1.0
+        return {"idle_timeout": seconds(max(route.idle_seconds, tries_seconds))}
+    return {}
