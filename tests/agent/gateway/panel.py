@@ -89,6 +89,7 @@ class GatewayPanel:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
     panel = None
 
     def log_message(self, *arguments):
@@ -101,6 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+        self.wfile.flush()
 
     def do_GET(self):
         if self.panel.is_away:
