@@ -133,8 +133,10 @@ def _metrics(
 
 
 def _panel_times(batches: list[Batch], owners: NDArray[np.intp], readings: NDArray[np.float64]) -> NDArray[np.int64]:
-    is_monotonic = np.array([batch.clock.is_monotonic for batch in batches])[owners]
-    offsets = np.array([batch.clock.offset_ms for batch in batches])[owners]
-    at_ms = np.where(is_monotonic, readings[:, _MONOTONIC], readings[:, _WALL]) + offsets
+    clocks = [batch.clock for batch in batches]
+    at_ms = readings[:, _WALL]
+    if any(clock.is_monotonic for clock in clocks):
+        at_ms = np.where(np.array([clock.is_monotonic for clock in clocks])[owners], readings[:, _MONOTONIC], at_ms)
+    at_ms = at_ms + np.array([clock.offset_ms for clock in clocks])[owners]
     whole: NDArray[np.int64] = np.rint(np.clip(at_ms, 0, 2.0**52)).astype(np.int64)
     return whole

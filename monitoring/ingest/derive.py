@@ -26,6 +26,9 @@ SOFTWARE_POWER_CAP: Final = 0x4
 # DCGM's "not available" as int32, as float and (with every larger counter) as int64
 _BLANKS: Final = ((2_147_483_632.0, 2_147_483_635.0), (140_737_488_355_328.0, 140_737_488_355_331.0))
 _COUNTER_LIMIT: Final = 2.0**53
+_QUIET: Final = np.errstate(
+    invalid="ignore", over="ignore", divide="ignore"
+)  # what comes of NaN and infinity is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +89,22 @@ _HOST_SOURCES: Final[Sources] = {
 
 
 class Plan:
-    """A table of sources, laid out as index arrays."""
+    """A table of sources, laid out as index arrays, and its numbers as columns: one for each metric."""
 
     def __init__(self, metrics: tuple[Metric, ...], sources: Sources, fields: tuple[str, ...]) -> None:
         self.width = len(metrics)
-        self.minimum = np.array([metric.minimum for metric in metrics], dtype=np.float32)
-        self.maximum = np.array([metric.maximum for metric in metrics], dtype=np.float32)
+        self.minimum = np.array([[metric.minimum] for metric in metrics], dtype=np.float32)
+        self.maximum = np.array([[metric.maximum] for metric in metrics], dtype=np.float32)
         ordered = [sources[metric.name] for metric in metrics]
         is_value = [isinstance(source, Value) for source in ordered]
         self.value_out = np.flatnonzero(is_value)
         self.rate_out = np.flatnonzero(np.logical_not(is_value))
         self.value_in = np.array([fields.index(ordered[i].reading) for i in self.value_out])
         self.rate_in = np.array([fields.index(ordered[i].reading) for i in self.rate_out])
-        self.value_scale = np.array([ordered[i].scale for i in self.value_out])
+        self.value_scale = np.array([[ordered[i].scale] for i in self.value_out])
         rates = [source for source in ordered if isinstance(source, Rate)]
-        self.rate_scale = np.array([rate.scale for rate in rates])
-        self.rate_ceiling = np.array([rate.ceiling for rate in rates])
+        self.rate_scale = np.array([[rate.scale] for rate in rates])
+        self.rate_ceiling = np.array([[rate.ceiling] for rate in rates])
 
 
 GPU_PLAN: Final = Plan(GPU_METRICS, _GPU_SOURCES, GpuSample.__struct_fields__)
@@ -127,7 +130,7 @@ _BY_REASON: Final = (
 
 def blank_sentinels(readings: Floats) -> None:
     """Set readings that stand for "not available" to NaN, in place; the two times in front stay."""
-    values = readings[:, _FIRST_READING:]
+    values = readings.T[_FIRST_READING:]
     blank = values >= _COUNTER_LIMIT
     for low, high in _BLANKS:
         blank |= (values >= low) & (values <= high)
@@ -140,21 +143,22 @@ def metrics_of(plan: Plan, readings: Floats, continues: Flags) -> Singles:
     readings: (rows × fields of the wire's struct), NaN for None, sentinels blanked. continues: whether the row before is
     the same subject's reading before.
     """
-    out = np.full((len(readings), plan.width), np.nan, dtype=np.float32)
+    columns = readings.T  # as they came: whatever is done to one column runs through memory in one go
+    out = np.full((plan.width, len(readings)), np.nan, dtype=np.float32)
     if not len(readings):
-        return out
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        out[:, plan.value_out] = readings[:, plan.value_in] * plan.value_scale
-        step_ms = readings[1:, _MONOTONIC] - readings[:-1, _MONOTONIC]
-        step_ms[~(continues[1:] & (step_ms > 0) & (step_ms <= MAX_STEP_MS))] = np.nan
-        counters = readings[:, plan.rate_in]
-        rates = (counters[1:] - counters[:-1]) / step_ms[:, None] * plan.rate_scale
-        rates[rates < 0] = np.nan
-        out[1:, plan.rate_out] = np.minimum(rates, plan.rate_ceiling)
-        out[(out < plan.minimum) | (out > plan.maximum)] = np.nan
-    return out
+        return out.T
+    out[plan.value_out] = columns[plan.value_in] * plan.value_scale
+    step_ms = columns[_MONOTONIC, 1:] - columns[_MONOTONIC, :-1]
+    step_ms[~(continues[1:] & (step_ms > 0) & (step_ms <= MAX_STEP_MS))] = np.nan
+    counters = columns[plan.rate_in]
+    rates = (counters[:, 1:] - counters[:, :-1]) / step_ms * plan.rate_scale
+    rates[rates < 0] = np.nan
+    out[plan.rate_out, 1:] = np.minimum(rates, plan.rate_ceiling)
+    out[(out < plan.minimum) | (out > plan.maximum)] = np.nan
+    return np.ascontiguousarray(out.T)
 
 
+@_QUIET
 def gpu_metrics(readings: Floats, continues: Flags) -> tuple[Singles, NDArray[np.int32], NDArray[np.int16]]:
     """Return metrics, clock event reasons and performance states of GPU rows; -1 stands for none in the last two.
 
@@ -165,10 +169,12 @@ def gpu_metrics(readings: Floats, continues: Flags) -> tuple[Singles, NDArray[np
     reasons = _whole(readings[:, _REASONS], 2**31 - 1).astype(np.int32)
     for metric, counter, bits in _BY_REASON:
         asks_reasons = np.isnan(readings[:, counter]) & (reasons >= 0)
-        out[asks_reasons, metric] = np.where(reasons[asks_reasons] & bits, 100, 0)
+        if asks_reasons.any():
+            out[asks_reasons, metric] = np.where(reasons[asks_reasons] & bits, 100, 0)
     return out, reasons, _whole(readings[:, _PERFORMANCE_STATE], 15).astype(np.int16)
 
 
+@_QUIET
 def host_metrics(readings: Floats, continues: Flags) -> Singles:
     """Return the metrics of host rows."""
     blank_sentinels(readings)
@@ -177,5 +183,4 @@ def host_metrics(readings: Floats, continues: Flags) -> Singles:
 
 def _whole(values: Floats, maximum: int) -> Floats:
     """Return values within 0 to maximum, -1 for all others."""
-    with np.errstate(invalid="ignore"):
-        return np.where((values >= 0) & (values <= maximum), values, -1.0)
+    return np.where((values >= 0) & (values <= maximum), values, -1.0)

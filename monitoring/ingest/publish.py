@@ -7,7 +7,7 @@ is replaced by the next.
 import asyncio
 import time
 from datetime import UTC, datetime
-from itertools import compress
+from itertools import compress, count, repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -43,33 +43,53 @@ class Newest(NamedTuple):
     state_reason: str
 
 
-def newest_of(samples: Samples, batches: list[Batch], is_news: NDArray[np.bool_]) -> list[Newest]:
-    """Return the newest samples of those subjects; is_news: one flag for each row in `samples.newest`."""
-    rows = samples.newest[is_news]
-    rows_of = zip(
-        compress(samples.states, is_news.tolist()),
-        samples.subjects[rows].tolist(),
-        samples.owners[rows].tolist(),
-        samples.at_ms[rows].tolist(),
-        samples.values[rows],
-        samples.reasons[rows].tolist(),
-        samples.performance_states[rows].tolist(),
-        strict=True,
+class News:
+    """The last samples of many subjects in one group, as arrays: most are overtaken by the next before anybody asks.
+
+    Like `Newest`, it holds nothing of the reports.
+    """
+
+    __slots__ = (
+        "_at_ms",
+        "_kind",
+        "_owners",
+        "_performance_states",
+        "_reasons",
+        "_servers",
+        "_states",
+        "_values",
+        "subjects",
     )
-    return [
-        Newest(
-            samples.kind,
-            batches[owner].identity.server_id,
-            subject_id,
-            at_ms,
-            values,
-            reasons,
-            performance_state,
-            state,
-            reason,
+
+    def __init__(self, samples: Samples, servers: list[int], is_news: NDArray[np.bool_]) -> None:
+        """servers: of each batch. is_news: one flag for each row in `samples.newest`."""
+        rows = samples.newest[is_news]
+        self._kind = samples.kind
+        self._servers = servers
+        self._owners = samples.owners[rows]
+        self._at_ms = samples.at_ms[rows]
+        self._values = samples.values[rows]
+        self._reasons = samples.reasons[rows]
+        self._performance_states = samples.performance_states[rows]
+        self._states = list(compress(samples.states, is_news.tolist()))
+        self.subjects: list[int] = samples.subjects[rows].tolist()
+
+    def server_id(self, place: int) -> int:
+        """Return the server of the subject at this place."""
+        return self._servers[int(self._owners[place])]
+
+    def newest(self, place: int) -> Newest:
+        """Return the last sample of the subject at this place in `subjects`."""
+        return Newest(
+            self._kind,
+            self.server_id(place),
+            self.subjects[place],
+            self._at_ms[place].item(),
+            self._values[place],
+            self._reasons[place].item(),
+            self._performance_states[place].item(),
+            *self._states[place],
         )
-        for (state, reason), subject_id, owner, at_ms, values, reasons, performance_state in rows_of
-    ]
 
 
 def entry_of(newest: Newest) -> Entry:
@@ -93,7 +113,7 @@ class Publisher:
     def __init__(self) -> None:
         self.watched: frozenset[int] = frozenset()
         self._frames: dict[str, LiveData] = {}
-        self._fleet: dict[int, Newest] = {}
+        self._fleet: dict[int, tuple[News, int]] = {}
         self._wake = asyncio.Event()
         loops = (self._send_frames(), self._send_fleet(), self._watch())
         self._tasks = [asyncio.create_task(loop) for loop in loops]
@@ -102,22 +122,25 @@ class Publisher:
         """Take what a group stored; returns at once."""
         fresh_ms = time.time() * 1000 - FRESH_MS
         is_stored = np.array(committed.stored)
+        servers = [batch.identity.server_id for batch in batches]
         for samples in (committed.gpu, committed.host):
             rows = samples.newest
-            is_news = (samples.at_ms[rows] >= fresh_ms) & is_stored[samples.owners[rows]]
-            news = newest_of(samples, batches, is_news)
+            if not len(rows):
+                continue
+            news = News(samples, servers, (samples.at_ms[rows] >= fresh_ms) & is_stored[samples.owners[rows]])
             if samples.kind is GPU:
-                self._fleet.update({one.subject_id: one for one in news})
-            if self.watched:
+                self._fleet.update(zip(news.subjects, zip(repeat(news), count()), strict=False))
+            if not self.watched.isdisjoint(servers):
                 self._collect(news)
         if self._frames:
             self._wake.set()
 
-    def _collect(self, news: list[Newest]) -> None:
+    def _collect(self, news: News) -> None:
         """Keep the whole entries of servers that somebody looks at, for the next frames."""
-        for one in news:
-            if one.server_id not in self.watched:
+        for place in range(len(news.subjects)):
+            if news.server_id(place) not in self.watched:
                 continue
+            one = news.newest(place)
             entry, subject, is_gpu = entry_of(one), str(one.subject_id), one.kind is GPU
             sections = self._frames.setdefault(f"server.{one.server_id}", {})
             sections.setdefault("gpus" if is_gpu else "host", {})[subject] = entry
@@ -137,7 +160,7 @@ class Publisher:
             await asyncio.sleep(FLEET_SECONDS)
             newest, self._fleet = self._fleet, {}
             if newest:
-                entries = {str(subject): _summary(one) for subject, one in newest.items()}
+                entries = {str(subject): _summary(news.newest(place)) for subject, (news, place) in newest.items()}
                 await apublish("fleet", {"gpus": entries})
 
     async def _watch(self) -> None:

@@ -62,12 +62,13 @@ def now_ms():
     return int(time.time() * 1000)
 
 
-def gpu(uuid="GPU-a", ages=(5, 0), *, at_ms=None, facts=True, **readings):
+def gpu(uuid="GPU-a", ages=(5, 0), *, at_ms=None, facts=True, state="ok", **readings):
     """Return a card with samples of these ages in seconds; readings go into every sample."""
     at_ms = at_ms or now_ms()
     return wire.Gpu(
         uuid=uuid,
         index=0,
+        state=state,
         facts=wire.GpuFacts(name="NVIDIA H200", memory_total_bytes=150 << 30) if facts else None,
         samples=[
             wire.GpuSample(at_ms=int(at_ms - age * 1000), monotonic_ms=int(1_000_000_000 - age * 1000), **readings)

@@ -66,6 +66,29 @@ def test_the_fleet_hears_of_every_card_in_short(told):
         assert not [topic for topic, _ in told if topic != "fleet"]
 
 
+def test_the_fleet_hears_of_the_newest_of_many_reports(told, monkeypatch):
+    monkeypatch.setattr(publish, "FLEET_SECONDS", 0.3)
+    with Panel() as panel:
+        one, other = join("gpu-1"), join("gpu-2")
+        for value in range(5):
+            cards = (gpu("GPU-a", ages=(0,), utilization_percent=value), gpu("GPU-b", ages=(0,), utilization_percent=9))
+            panel.post(one, one.report([cards[value % 2], cards[1 - value % 2]]))
+        panel.post(other, other.report([gpu("GPU-c", ages=(0,), state="degraded", utilization_percent=7)]))
+        told_of = {}
+
+        def is_told():
+            for topic, data in told:
+                told_of.update(data["gpus"] if topic == "fleet" else {})
+            return sorted(entry["utilization_percent"] for entry in told_of.values()) == [4, 7, 9]
+
+        panel.run(eventually_here(is_told, seconds=10))
+        assert {entry["utilization_percent"]: entry["state"] for entry in told_of.values()} == {
+            4: "ok",
+            7: "degraded",
+            9: "ok",
+        }
+
+
 def test_old_samples_and_duplicates_are_not_told(told):
     with Panel() as panel:
         sender = join()

@@ -116,31 +116,38 @@ def cpu_seconds(process):
 
 @dataclass
 class Measured:
-    """One server under load: each round's requests per second, CPU µs a request of server and load, and all delays."""
+    """One server under load: each round's requests per second, CPU µs a request of each process and load, and all delays."""
 
     processes: list
     rates: list = field(default_factory=list)
-    server_us: list = field(default_factory=list)
+    process_us: list = field(default_factory=list)
     load_us: list = field(default_factory=list)
     delays: list = field(default_factory=list)
 
     def round(self, port, streams, *, is_warm_up):
         """Send one round."""
         count = sum(map(len, streams))
-        before, load_before = sum(map(cpu_seconds, self.processes)), time.process_time()
+        before, load_before = [cpu_seconds(one) for one in self.processes], time.process_time()
         rate, delays = send_all(port, streams)
         if is_warm_up:
             return
         self.rates.append(rate)
         self.delays += delays
-        self.server_us.append((sum(map(cpu_seconds, self.processes)) - before) / count * 1e6)
+        after = [cpu_seconds(one) for one in self.processes]
+        self.process_us.append([(end - start) / count * 1e6 for start, end in zip(before, after, strict=True)])
         self.load_us.append((time.process_time() - load_before) / count * 1e6)
+
+    def each_us(self):
+        """Return the CPU µs a request of each process, of the middle round."""
+        return [statistics.median(rounds) for rounds in zip(*self.process_us, strict=True)]
+
+    def server_us(self):
+        """Return the CPU µs a request of all of them."""
+        return statistics.median(map(sum, self.process_us))
 
     def cpu(self):
         """Return the CPU as a note."""
-        return (
-            f"CPU {statistics.median(self.server_us):.0f} µs + load {statistics.median(self.load_us):.0f} µs a report"
-        )
+        return f"CPU {self.server_us():.0f} µs + load {statistics.median(self.load_us):.0f} µs a report"
 
 
 def measure(victoria):
@@ -187,10 +194,9 @@ def run(_out_dir):
     else:
         note = f"its {theirs.cpu()}; import, which answers before it commits,"
         rows.append(beside(ours, theirs.rates, "VictoriaMetrics import", GOAL_VICTORIA, note))
-        cpu, their_cpu = statistics.median(ours.server_us), statistics.median(theirs.server_us)
-        rows.append(
-            Row("ingest CPU", cpu, "µs/report", "VictoriaMetrics import", cpu / their_cpu, note="web and Postgres")
-        )
+        cpu, their_cpu = ours.server_us(), theirs.server_us()
+        note = "web {:.0f} and Postgres {:.0f}".format(*ours.each_us())
+        rows.append(Row("ingest CPU", cpu, "µs/report", "VictoriaMetrics import", cpu / their_cpu, note=note))
     rows.append(Row("ingest p50", spread[49], "ms", note=f"{CONNECTIONS} connections, committed"))
     rows.append(Row("ingest p99", spread[98], "ms", note=f"{CONNECTIONS} connections, committed"))
     return rows
