@@ -116,7 +116,8 @@ class Watch:
     def _is_ask_due(self, now: float) -> bool:
         """Say whether to send the real request: never to an engine that sleeps, which it would wake."""
         is_alone = self._reading is None or now - self._read_at > TURN_SECONDS
-        is_asleep = self.counters is not None and self.counters.is_asleep
+        counters = self.fresh(now)
+        is_asleep = counters is not None and counters.is_asleep
         return self._asking is None and now >= self._next_ask and is_alone and not is_asleep
 
     def _ask(self) -> _Asked:

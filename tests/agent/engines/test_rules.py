@@ -1,8 +1,9 @@
 """What a machine lets be run, whatever is ordered."""
 
+import docker
 import pytest
 
-from fleet.agent.engines.container_spec import mismatch
+from fleet.agent.engines.container_spec import creation, mismatch
 from fleet.agent.engines.rules import refusal
 from fleet.agent.orders import Mount, ReadyCheck, ReplicaOrder
 from fleet.agent.policy import Policy
@@ -82,6 +83,57 @@ def test_an_order_cannot_make_this_machine_ask_others(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "localhost", ""])
 def test_what_an_engine_can_listen_on_is_fine(host):
     assert refusal(order(host=host), Policy()) == ""
+
+
+@pytest.fixture
+def client():
+    """A client of the API that was never connected: enough to build what would be asked."""
+    return docker.APIClient(base_url="unix:///nonexistent/docker.sock", version="1.41")
+
+
+def test_a_container_is_asked_for_with_its_cards_folders_and_one_published_port(client):
+    asked = order(
+        port=8001,
+        port_of_container=8000,
+        metrics_port=8002,
+        gpu_uuids=["GPU-a", "GPU-b"],
+        shm_bytes=1 << 30,
+        memory_limit_bytes=1 << 34,
+        mounts=[Mount("/srv/models", "/models"), Mount("/srv/models/cache", "/root/.cache", is_read_only=False)],
+        environment={"A": "1", "NVIDIA_VISIBLE_DEVICES": "all"},
+        secrets={"HF_TOKEN": "t"},
+    )
+    made = creation(client, asked, "fleetdeck-x-1", {"fleetdeck.replica": "1"})
+    host = made["host_config"]
+    assert host["PortBindings"] == {
+        "8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "8001"}],
+        "8002/tcp": [{"HostIp": "127.0.0.1", "HostPort": "8002"}],
+    }
+    assert host.get("NetworkMode") != "host"
+    (request,) = host["DeviceRequests"]
+    assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (
+        "nvidia",
+        ["GPU-a", "GPU-b"],
+        [["gpu"]],
+    )
+    assert [(mount["Source"], mount["Target"], mount["ReadOnly"]) for mount in host["Mounts"]] == [
+        ("/srv/models", "/models", True),
+        ("/srv/models/cache", "/root/.cache", False),
+    ]
+    assert (host["ShmSize"], host["Memory"], host["RestartPolicy"]) == (1 << 30, 1 << 34, {"Name": "no"})
+    assert not host.get("Privileged")
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert made["environment"]["HF_TOKEN"] == "t"
+    assert made["command"] == ["serve"]
+
+
+def test_without_a_port_of_its_own_it_shares_the_machines_network_and_without_cards_it_sees_none(client):
+    made = creation(client, order(command=[], environment={"NVIDIA_VISIBLE_DEVICES": "all"}), "n", {})
+    assert made["host_config"]["NetworkMode"] == "host"
+    assert "PortBindings" not in made["host_config"]
+    assert "DeviceRequests" not in made["host_config"]
+    assert made["environment"]["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert made["command"] is None  # the image's own
 
 
 AS_ASKED = {
