@@ -1,6 +1,6 @@
 """A connection with the state of its protocol: what a cold probe opens and a warm one uses again."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import h11
 from h2.config import H2Configuration
@@ -21,9 +21,7 @@ class Channel:
     link: Link
     address: str
     family: int | None
-    web: h11.Connection = field(
-        default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEADERS_BYTES)
-    )
+    web: h11.Connection
     h2: H2Connection | None = None
     is_reusable: bool = False
 
@@ -33,12 +31,17 @@ class Channel:
         return self.is_reusable and self.link.is_usable
 
 
-async def open_channel(way: Way, target: Target, trace: Trace) -> Channel:
+def fresh_web() -> h11.Connection:
+    """Return the state of an HTTP/1.1 connection that is about to be opened."""
+    return h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEADERS_BYTES)
+
+
+async def open_channel(way: Way, target: Target, trace: Trace, web: h11.Connection) -> Channel:
     """Return a new connection for HTTP, or for gRPC where the target is one. Raises ProbeError."""
     is_grpc = target.kind == "grpc_health"
     protocol = ("h2" if is_grpc else "http/1.1") if target.is_tls else None
     link = await connect(way, target, trace, protocol=protocol)  # type: ignore[arg-type]  # mypy widens the literals
-    channel = Channel(link, trace.address, trace.family)
+    channel = Channel(link, trace.address, trace.family, web)
     if is_grpc:
         channel.h2 = H2Connection(config=H2Configuration(client_side=True, header_encoding="utf-8"))
         channel.h2.initiate_connection()

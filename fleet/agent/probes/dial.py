@@ -9,11 +9,11 @@ from typing import Final
 
 from fleet.agent.probes.addresses import Rules, literal
 from fleet.agent.probes.deadline import DeadlineError, within
-from fleet.agent.probes.link import Link
+from fleet.agent.probes.link import Link, LostError
 from fleet.agent.probes.resolver import Resolver
 from fleet.agent.probes.result import ProbeError, Trace
 from fleet.agent.probes.target import Target
-from fleet.agent.probes.tls import Contexts, Protocol, certificate_days
+from fleet.agent.probes.tls import Contexts, Protocol, Session
 
 # Of the time left, as much goes to an address behind which there are more: a dead IPv6 way leaves half for IPv4.
 SHARE_OF_ONE_ADDRESS: Final = 0.5
@@ -31,41 +31,46 @@ class Way:
 
 
 async def connect(way: Way, target: Target, trace: Trace, *, protocol: Protocol | None) -> Link:
-    """Return a new connection to the target. protocol: TLS that offers it ("" offers none); None: without TLS.
+    """Return a new connection to the target; the clock of the trace starts here.
+
+    protocol: TLS that offers it ("" offers none); None: without TLS.
 
     Raises ProbeError: dns, connect, tls, or skipped for an address that is not allowed.
     """
+    session = None if protocol is None else _session(way, target, protocol)
     addresses = await allowed_addresses(way, target, trace)
     sock = await _connect_one(addresses, target, trace)
-    loop = asyncio.get_running_loop()
-    link = Link()
-    context = None if protocol is None else way.contexts.get(protocol, is_verified=target.is_verified)
+    link = Link(session)
+    if session is None:
+        await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
+        return link
+    trace.phase, began = "tls", time.monotonic()
     try:
-        if context is None:
-            await loop.create_connection(lambda: link, sock=sock)
-            return link
-        trace.phase = "tls"
-        began = time.monotonic()
-        timeout = target.effective_timeout_seconds
-        await loop.create_connection(
-            lambda: link, sock=sock, ssl=context, server_hostname=target.name, ssl_handshake_timeout=timeout
-        )
-    except (ssl.SSLError, ssl.CertificateError) as error:
-        raise ProbeError("tls", *_said(error)) from None
-    except (OSError, ValueError) as error:  # a name that TLS cannot ask for is a ValueError
-        detail = str(getattr(error, "strerror", None) or error) or "closed during the handshake"
-        raise ProbeError("tls" if context else "connect", "handshake_broken", detail) from None
-    trace.tls = link.made_at - began
-    connection = link.transport.get_extra_info("ssl_object")
-    trace.certificate_days = certificate_days(connection)
-    trace.tls_version = connection.version() or ""
+        await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
+        trace.tls = await link.secured() - began
+    except BaseException as error:
+        link.abort()
+        if isinstance(error, LostError):
+            raise ProbeError("tls", "handshake_broken", str(error)) from None
+        if isinstance(error, ssl.SSLError | ssl.CertificateError):
+            raise ProbeError("tls", *_said(error)) from None
+        raise
+    trace.session = session
     return link
+
+
+def _session(way: Way, target: Target, protocol: Protocol) -> Session:
+    try:
+        return Session(way.contexts.get(protocol, is_verified=target.is_verified), target.name)
+    except (ValueError, ssl.SSLError) as error:
+        raise ProbeError("skipped", "not_a_name", f"{target.name} cannot be asked for by TLS: {error}") from None
 
 
 async def allowed_addresses(way: Way, target: Target, trace: Trace) -> list[str]:
     """Return the addresses of the target's host that may be connected to. Raises ProbeError."""
     written = literal(target.host)
     if written is None:
+        trace.start()
         trace.phase = "dns"
         began = time.monotonic()
         found = await way.resolver.find(target.host, target.family)
@@ -84,6 +89,7 @@ async def allowed_addresses(way: Way, target: Target, trace: Trace) -> list[str]
 
 async def _connect_one(addresses: list[str], target: Target, trace: Trace) -> socket.socket:
     """Return a socket that is connected to the first address that answers; the trace gets the time of that attempt."""
+    trace.start()
     trace.phase = "tcp"
     until = trace.started + target.effective_timeout_seconds
     failure = ProbeError("connect", "unreachable")

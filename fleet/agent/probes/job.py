@@ -1,15 +1,16 @@
 """One probe in the making: what a kind of probe gets to work with."""
 
 import json
-import time
 from dataclasses import dataclass, field
 
-from fleet.agent.probes.channel import Channel, open_channel
+import h11
+
+from fleet.agent.probes.channel import Channel, fresh_web, open_channel
 from fleet.agent.probes.dial import Way
 from fleet.agent.probes.link import LostError
 from fleet.agent.probes.result import ProbeError, Trace
 from fleet.agent.probes.target import STREAMS, Target
-from fleet.agent.probes.web import Answer, OnBody, Request, exchange
+from fleet.agent.probes.web import Answer, OnBody, Request, encode, exchange
 
 NONCE: str = "{nonce}"
 # By which a stream's connection is opened when the target names nothing else: it costs no tokens.
@@ -32,18 +33,21 @@ class Job:
     channel: Channel | None = None
     without_usage: set[int] = field(default_factory=set)
 
-    async def open(self) -> Channel:
-        """Return the channel, opened if there is none. Raises ProbeError."""
+    async def open(self, web: h11.Connection | None = None) -> Channel:
+        """Return the channel, opened if there is none; the clock starts here at the latest. Raises ProbeError."""
         if self.channel is None:
-            self.channel = await open_channel(self.way, self.target, self.trace)
+            self.channel = await open_channel(self.way, self.target, self.trace, web or fresh_web())
+        self.trace.start()
         self.trace.address, self.trace.family = self.channel.address, 6 if ":" in self.channel.address else 4
         return self.channel
 
     async def ask(self, request: Request, on_body: OnBody) -> Answer:
         """Send a request over the channel; see `exchange`. Raises ProbeError."""
-        channel = await self.open()
+        web = fresh_web() if self.channel is None else self.channel.web
+        data = encode(web, request)
+        channel = await self.open(web)
         try:
-            return await exchange(channel, request, self.trace, on_body, limit=self.target.max_body_bytes)
+            return await exchange(channel, data, self.trace, on_body, limit=self.target.max_body_bytes)
         except LostError as error:
             raise ProbeError("http", "closed", f"closed without an answer: {error}") from None
 
@@ -52,7 +56,7 @@ class Job:
         self.drop()
         self.trace.begin_again()
         if is_from_start:
-            self.trace.started = time.monotonic()
+            self.trace.is_started = False
 
     def drop(self) -> None:
         """Close the connection at once."""

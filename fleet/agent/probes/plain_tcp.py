@@ -11,4 +11,4 @@ async def probe(job: Job) -> None:
     link = await connect(job.way, job.target, job.trace, protocol="" if job.target.kind == "tls" else None)
     link.abort()
     job.trace.phase = "done"
-    job.trace.ended = link.made_at if job.trace.tls is not None else time.monotonic()
+    job.trace.ended = link.secured_at or time.monotonic()

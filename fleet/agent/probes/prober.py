@@ -75,7 +75,7 @@ class Prober:
         self._lag.start()
         started = self.wall()
         job = Job(self._way, target, self.vantage, secrets.token_hex(8), without_usage=self._without_usage)
-        begun = time.monotonic()
+        begun = job.trace.started
         failure: ProbeError | None = None
         try:
             check(target)

@@ -62,18 +62,11 @@ def result_of(target: Target, trace: Trace, around: Around, failure: ProbeError 
 
 
 def _facts(trace: Trace) -> dict[str, Any]:
-    names = (
-        "address",
-        "family",
-        "tried",
-        "status",
-        "bytes",
-        "prompt_tokens",
-        "completion_tokens",
-        "tokens",
-        "tls_version",
-    )
-    return {name: getattr(trace, name) for name in (*names, "certificate_days", "hops")}
+    names = ("address", "family", "tried", "status", "bytes", "prompt_tokens", "completion_tokens", "tokens", "hops")
+    facts = {name: getattr(trace, name) for name in names}
+    if trace.session is not None:
+        facts |= {"tls_version": trace.session.version, "certificate_days": trace.session.certificate_days}
+    return facts
 
 
 def _phases(trace: Trace) -> dict[str, Any]:

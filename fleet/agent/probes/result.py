@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from fleet.agent.probes.target import Connection, Kind
+from fleet.agent.probes.tls import Session
 
 Outcome = Literal[
     "ok", "timeout", "dns", "connect", "tls", "http", "body", "stream_error", "empty", "aborted", "vantage_down", "skipped"
@@ -112,6 +113,7 @@ class Trace:
     """
 
     started: float = field(default_factory=time.monotonic)
+    is_started: bool = False
     phase: Phase = "start"
     dns: float | None = None
     tcp: float | None = None
@@ -133,14 +135,20 @@ class Trace:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     tokens: Literal["", "usage", "estimated"] = ""
-    certificate_days: float | None = None
-    tls_version: str = ""
+    session: Session | None = None
     resolver_waited: float = 0.0
     hops: list[Hop] = field(default_factory=list)
 
+    def start(self) -> None:
+        """Let the clock begin, unless it runs: what was prepared before is our own work and nobody's latency."""
+        if not self.is_started:
+            self.started, self.is_started = time.monotonic(), True
+
     def begin_again(self) -> None:
         """Forget what belongs to one request, before the next one of the same probe (a redirect, a second try)."""
-        fresh = Trace(started=self.started, hops=self.hops, resolver_waited=self.resolver_waited)
+        fresh = Trace(
+            started=self.started, is_started=self.is_started, hops=self.hops, resolver_waited=self.resolver_waited
+        )
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
 

@@ -64,23 +64,21 @@ def request_of(target: Target, vantage: str, *, method: str = "", path: str = ""
     return Request(method or target.method, path or target.path, headers, body)
 
 
-async def exchange(channel: Channel, request: Request, trace: Trace, on_body: OnBody, *, limit: int) -> Answer:
-    """Send a request and read its whole answer; the trace gets the moments.
+async def exchange(channel: Channel, request: bytes, trace: Trace, on_body: OnBody, *, limit: int) -> Answer:
+    """Send a request (see `encode`) and read its whole answer; the trace gets the moments.
 
     on_body: called with each piece of the body and the moment it came. limit: bytes of the body. Raises ProbeError: http
     (no or a broken answer), aborted (broken off within the body), body (longer than the limit); LostError when a connection that
     was open already turns out to be closed before anything came.
     """
-    connection, link = channel.web, channel.link
+    connection = channel.web
     channel.is_reusable = False
-    if connection.our_state is h11.DONE:
-        connection.start_next_cycle()
     trace.phase, trace.send_began = "send", time.monotonic()
-    trace.sent = await link.write(_encode(connection, request))
+    trace.sent = await channel.link.write(request)
     trace.phase = "wait"
     answer = await _read_head(channel, trace)
     declared = answer.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit and request.method != "HEAD":
+    if declared.isdigit() and int(declared) > limit and not request.startswith(b"HEAD "):
         raise ProbeError("body", "too_large", f"the body has {declared[:20]} bytes, the limit is {limit}")
     trace.phase = "transfer"
     await _read_body(channel, trace, on_body, limit)
@@ -89,7 +87,10 @@ async def exchange(channel: Channel, request: Request, trace: Trace, on_body: On
     return answer
 
 
-def _encode(connection: h11.Connection, request: Request) -> bytes:
+def encode(connection: h11.Connection, request: Request) -> bytes:
+    """Return a request as it goes over the wire. Raises ProbeError for what cannot be sent."""
+    if connection.our_state is h11.DONE:
+        connection.start_next_cycle()
     try:
         head = connection.send(h11.Request(method=request.method, target=request.path, headers=request.headers))
         body = connection.send(h11.Data(data=request.body)) if request.body else b""
