@@ -120,6 +120,7 @@ class GatewayLane:
                 self._give_up()
             return 60.0
         if not self._is_allowed:
+            self._plane.stop()
             self._start_shipper()
             self._tell(Reading("failed", 0, "This machine's policy allows no gateway (allow_gateway)."))
             return 60.0

@@ -1,5 +1,6 @@
 """What this gateway was last told, on disk: after a restart it serves on, whether or not the panel answers."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,7 @@ class RouteStore:
                 for path in sorted(self._routes_folder.glob("*.msgpack"))
             ]
         except (OSError, msgspec.MsgspecError):
-            self.routes, self.keys, self.version = {}, [], 0
+            self.forget()
             return
         self.routes = {route.name: route for route in found}
         self.order, self.version = meta.order, meta.version
@@ -55,6 +56,8 @@ class RouteStore:
         for name in changed:
             self.routes[name] = told[name]
             replace(self._file(name), msgspec.msgpack.encode(told[name]))
+        if answer.is_whole:
+            self._drop_others(told)
         gone &= self.routes.keys() - told.keys()
         for name in gone:
             del self.routes[name]
@@ -78,6 +81,13 @@ class RouteStore:
         for path in (self._folder / META, self._folder / KEYS, *self._routes_folder.glob("*.msgpack")):
             path.unlink(missing_ok=True)
         self.routes, self.keys, self.version, self.order = {}, [], 0, None
+
+    def _drop_others(self, told: Iterable[str]) -> None:
+        """Remove files of routes that nobody knows any more: what was there could not be read, or was written for nothing."""
+        known = {self._file(name) for name in told}
+        for path in self._routes_folder.glob("*"):
+            if path not in known:
+                path.unlink(missing_ok=True)
 
     def _file(self, name: str) -> Path:
         return self._routes_folder / f"{name.encode().hex()}.msgpack"

@@ -54,7 +54,7 @@ class Files:
         gone = [name for name in changed if name not in routes]
         written = 0
         are_clusters_other = not self._versions
-        for name in sorted(present, key=lambda name: name not in self.names):
+        for name in sorted(present):
             size, is_cluster_other = self._write_endpoint(routes[name], upstreams(routes[name]))
             written += size
             are_clusters_other |= is_cluster_other
