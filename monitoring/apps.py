@@ -8,20 +8,26 @@ from django.db.models.signals import post_migrate
 
 def _make_partitions(**_arguments: Any) -> None:
     """A migrated database takes samples at once, before the first run of the job that makes partitions."""
+    from monitoring.probing.services import result_partitions_make
     from monitoring.services import sample_partitions_make
+    from panel.core.clock import now
 
     sample_partitions_make()
+    result_partitions_make(at=now())
 
 
 class MonitoringConfig(AppConfig):
-    """Keeps partitions ahead of the samples, and registers the live topics of the fleet."""
+    """Keeps partitions ahead of what is stored, and registers live topics and what agents are told of probes."""
 
     name = "monitoring"
     label = "monitoring"
 
     def ready(self) -> None:
         """Make partitions after every migrate; fill the registry of live topics."""
+        from fleet.assignments.parts import register_part
         from monitoring.live.kinds import register_all
+        from monitoring.probing.targets import assignments_part
 
         post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")
         register_all()
+        register_part(assignments_part)

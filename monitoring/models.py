@@ -8,6 +8,10 @@ Hours and days are whole numbers since 1970-01-01 UTC.
 
 from django.db import models
 
+from monitoring.probing.models import Probe, ProbeHour
+
+__all__ = ["DirtyHour", "LatestSample", "Probe", "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress"]
+
 
 class LatestSample(models.Model):
     """The newest sample of each subject, so that no list reads the samples themselves.

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from monitoring import services
+from monitoring.probing.services import hours_sum_up, result_partitions_make, results_forget
 from panel.core.clock import now
 
 
@@ -28,3 +29,12 @@ def store_forget_task() -> None:
 def partitions_make_task() -> None:
     """Make partitions ahead, alert when there are few."""
     services.sample_partitions_make()
+    result_partitions_make(at=now())
+
+
+@shared_task(name="monitoring.tasks.probes_keep", soft_time_limit=240, time_limit=280)
+def probes_keep_task() -> None:
+    """Sum up the hours of probes, and drop results that are older than they are kept."""
+    at = now()
+    hours_sum_up(at=at)
+    results_forget(at=at)

@@ -25,6 +25,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),
     "store forget": every(HOUR, "monitoring.tasks.store_forget"),
+    "probes kept": every(HOUR, "monitoring.tasks.probes_keep"),
     "partitions": every(30 * MINUTE, "monitoring.tasks.partitions_make"),
     "ended sessions and tokens": every(6 * HOUR, "panel.accounts.tasks.clean", expires=HOUR),
     "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),

@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("logout/", log_out, name="logout"),
     path("metrics", MetricsView.as_view(), name="metrics"),
     path("", include("fleet.urls")),
+    path("", include("monitoring.urls")),
     path("", include("endpoints.urls")),
     path("api/v1/", include("panel.api")),
     path("api/schema/", SchemaView.as_view(), name="api-schema"),

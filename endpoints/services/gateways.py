@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 
 from endpoints.enums import GatewayState
 from endpoints.models import Gateway
-from endpoints.services.telling import tell_servers_orders
 from endpoints.services.traffic import traffic_store
 from fleet.agent import orders
 from fleet.enums import ServerState
 from fleet.models import Server
 from fleet.services.agents import AgentIdentity
 from fleet.services.cleaning import clean_text
+from fleet.services.telling import assignments_change
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
@@ -43,7 +43,7 @@ def gateway_create(
         _set(gateway, port=port, public_url=public_url, certificate_file=certificate_file, key_file=key_file)
         gateway.save()
         audit(actor=actor, action="gateway.create", target=gateway, target_name=server.name, after={"port": port})
-        tell_servers_orders([server.pk])
+        assignments_change([server.pk])
     return gateway
 
 
@@ -58,7 +58,7 @@ def gateway_update(*, gateway_id: int, actor: Actor, **changes: str | int) -> Ga
             actor=actor, action="gateway.update", target=gateway, target_name=gateway.server.name,
             before=before, after=changes,
         )  # fmt: skip
-        tell_servers_orders([gateway.server_id])
+        assignments_change([gateway.server_id])
     return gateway
 
 
@@ -67,7 +67,7 @@ def gateway_delete(*, gateway_id: int, actor: Actor) -> None:
     with transaction.atomic():
         gateway = _locked(gateway_id)
         audit(actor=actor, action="gateway.delete", target=gateway, target_name=gateway.server.name)
-        tell_servers_orders([gateway.server_id])
+        assignments_change([gateway.server_id])
         gateway.delete()
 
 

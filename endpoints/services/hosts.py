@@ -7,10 +7,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from endpoints.models import Replica, ServingHost
-from endpoints.services.telling import tell_servers_orders
 from endpoints.services.waking import endpoint_wake
 from fleet.enums import ServerState
 from fleet.models import Server
+from fleet.services.telling import assignments_change
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
 from panel.core.errors import InvalidInput, NotFound
@@ -44,7 +44,7 @@ def serving_update(*, server_id: int, actor: Actor, **changes: Any) -> ServingHo
             before=before, after=changes,
         )  # fmt: skip
         _wake(server_id)
-        tell_servers_orders([server_id])
+        assignments_change([server_id])
     return serving
 
 

@@ -10,7 +10,7 @@ from endpoints.enums import ReplicaState, Wanted
 from endpoints.models import Endpoint, Replica, ReplicaGpu, Revision
 from endpoints.services.placing import Spot
 from endpoints.services.routing import endpoint_reroute
-from endpoints.services.telling import tell_servers_orders
+from fleet.services.telling import assignments_change
 from panel.core.enums import Severity
 from panel.core.errors import Stale
 from panel.core.events import event_write
@@ -38,7 +38,7 @@ def replica_create(*, endpoint: Endpoint, revision: Revision, spot: Spot, at: da
     )
     ReplicaGpu.objects.bulk_create([ReplicaGpu(replica=replica, gpu=gpu) for gpu in spot.gpus])
     _write_event(replica, "replica.placed", Severity.INFO, gpus=[gpu.index for gpu in spot.gpus])
-    tell_servers_orders([spot.server.pk])
+    assignments_change([spot.server.pk])
     return replica
 
 
@@ -64,7 +64,7 @@ def replica_change(replica: Replica, *, at: datetime, **changes: Any) -> None:
     if is_serving(replica) != was_serving:
         endpoint_reroute(replica.endpoint)
     if before_wanted != replica.wanted or "generation" in changes or replica.ended_at is not None:
-        tell_servers_orders([replica.server_id])
+        assignments_change([replica.server_id])
     if to != before_state and to not in _QUIET:
         _write_event(replica, f"replica.{to}", _SEVERITY.get(to, Severity.INFO), reason=replica.reason)
 

@@ -7,8 +7,8 @@ from django.db.models import Max, Prefetch, QuerySet
 
 from endpoints.enums import ReplicaState, Wanted
 from endpoints.models import ApiKey, Endpoint, Gateway, Replica, RoutingClock, ServingHost
-from endpoints.services.telling import tell_servers_orders
 from fleet.agent import orders
+from fleet.services.telling import assignments_change
 from panel.core.clock import now
 
 _CLOCK: Final = 1
@@ -23,7 +23,7 @@ def routing_next() -> int:
     clock = RoutingClock.objects.select_for_update().get(pk=_CLOCK)
     clock.version += 1
     clock.save(update_fields=["version"])
-    tell_servers_orders(Gateway.objects.values_list("server_id", flat=True))
+    assignments_change(Gateway.objects.values_list("server_id", flat=True))
     return clock.version
 
 

@@ -12,13 +12,16 @@ import msgspec
 from fleet.agent import __version__, clock, wire
 from fleet.agent.orders import (
     LOGS_PATH,
+    PROBES_PATH,
     REPLICAS_PATH,
     ROUTES_PATH,
     TRAFFIC_PATH,
     LogsReport,
+    ProbesReport,
     ReplicasReport,
     Routes,
 )
+from fleet.agent.probes.result import ProbeResult
 
 MSGPACK: Final = "application/msgpack"
 ANSWER_SECONDS: Final = 15.0
@@ -134,6 +137,11 @@ class PanelClient:
     def replica_logs(self, report: LogsReport) -> None:
         """Give lines of replicas' logs. Raises PanelError; RefusedError when they will never be taken."""
         self._send("POST", LOGS_PATH, {"Content-Type": MSGPACK}, msgspec.msgpack.encode(report))
+
+    def probes(self, results: list[ProbeResult], *, lost: int) -> None:
+        """Tell what was found by probing. Raises PanelError; RefusedError when it will never be taken."""
+        report = ProbesReport(results, lost)
+        self._send("POST", PROBES_PATH, {"Content-Type": MSGPACK}, msgspec.msgpack.encode(report))
 
     def leave(self) -> None:
         """Say goodbye: the token ends. Raises PanelError."""

@@ -1,5 +1,6 @@
 """What this machine allows, whatever the panel asks: a local file that the panel can neither read nor change."""
 
+import ipaddress
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -45,6 +46,11 @@ TEMPLATE: Final = """\
 # Let the panel make a gateway of this machine: callers of endpoints come in here, and are passed on to replicas.
 # allow_gateway = true
 
+# Let the panel measure from here how endpoints answer. Private networks that such probes may go to, beside what is public and
+# this machine's own replicas, such as ["10.0.0.0/8"]. Never: link-local addresses and clouds' metadata services.
+# allow_probes = true
+# probe_networks = []
+
 # How much waits here while the panel is away; the oldest goes first, and is counted.
 # spool_megabytes = 64
 # spool_hours = 24
@@ -72,6 +78,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     container_socket: str = ""
     allow_gateway: bool = True
+    allow_probes: bool = True
+    probe_networks: Annotated[list[str], msgspec.Meta(max_length=100)] = []
     spool_megabytes: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 64
     spool_hours: Annotated[float, msgspec.Meta(gt=0, le=720)] = 24.0
 
@@ -79,8 +87,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_policy(path: Path) -> Policy:
     """Return the policy in a file, the defaults when there is none. Raises PolicyError."""
     try:
-        return msgspec.convert(tomllib.loads(path.read_text()), Policy)
+        policy = msgspec.convert(tomllib.loads(path.read_text()), Policy)
+        for network in policy.probe_networks:
+            ipaddress.ip_network(network, strict=False)
     except FileNotFoundError:
         return Policy()
     except (OSError, ValueError, msgspec.ValidationError) as error:
         raise PolicyError(f"{path}: {error}") from error
+    return policy

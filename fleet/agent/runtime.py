@@ -29,6 +29,7 @@ from fleet.agent.nvml.driver import DriverWatch
 from fleet.agent.packing import packed
 from fleet.agent.panel import PanelClient, PanelError
 from fleet.agent.policy import Policy
+from fleet.agent.probes.door import ProbesDoor
 from fleet.agent.reporter import Reporter
 from fleet.agent.spool import Spool
 from fleet.agent.state import Identity, StateDirectory, StateError, Status
@@ -79,6 +80,11 @@ class Agent:
         self._jobs = JobLane(state, identity, policy)
         self._engines = EngineLane(state, identity, policy, self._known_gpus)
         self._gateway = GatewayDoor(state, identity, policy)
+        self._probes = ProbesDoor(
+            identity.server_id,
+            policy,
+            lambda: PanelClient(identity.panel_url, identity.agent_token, identity.ca_file),
+        )
         waiting = PanelClient(identity.panel_url, identity.agent_token, identity.ca_file)
         waiting.be_patient(WAIT_SECONDS)
         self._listener = Listener(waiting, self._hear)
@@ -154,6 +160,7 @@ class Agent:
         self._jobs.close()
         self._engines.close()
         self._gateway.close()
+        self._probes.close()
         with self._cutting:
             self._cut(is_last=True)
         if self._sending.acquire(timeout=LAST_SEND_SECONDS):
@@ -199,6 +206,7 @@ class Agent:
         self._jobs.follow(assignments.version, assignments.jobs)
         self._engines.follow(assignments.version, assignments.replicas)
         self._gateway.follow(assignments.version, assignments.gateway)
+        self._probes.follow(assignments.probes, {order.port for order in assignments.replicas})
 
     def _known_gpus(self) -> dict[str, str] | None:
         """Return the cards for those who give them to engines, None while the driver has not been read."""

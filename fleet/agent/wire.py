@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct
 
 from fleet.agent.orders import GatewayOrder, ReplicaOrder
+from fleet.agent.probes.target import Target
 
 PROTOCOL: Final = 2
 PROTOCOLS: Final = frozenset({1, 2})  # that a panel takes; 1 has no columns
@@ -370,6 +371,7 @@ class Assignments(Struct, omit_defaults=True):
     """What should be so on this machine: level-triggered, never a command to start something.
 
     jobs: those that are open, the oldest first. replicas: all that should be here. gateway: None when none is wanted.
+    probes: what is probed from here.
     """
 
     version: int
@@ -379,6 +381,7 @@ class Assignments(Struct, omit_defaults=True):
     jobs: list[JobOrder] = []
     replicas: list[ReplicaOrder] = []
     gateway: GatewayOrder | None = None
+    probes: list[Target] = []
 
 
 class Refusal(Struct):

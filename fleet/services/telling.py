@@ -1,12 +1,14 @@
 """What the pages hear after a commit: the static part of servers and cards, the steps of a join, jobs."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from fleet.assignments.waiters import ASSIGNMENTS_CHANGED, ASSIGNMENTS_GROUP
-from fleet.models import Gpu, Job, JoinToken, Server
+from fleet.models import Agent, Gpu, Job, JoinToken, Server
 from fleet.selectors.live import gpu_live, iso, job_live, join_live, server_live
 from panel.core.live import publish, send_to_group
 
@@ -63,6 +65,21 @@ def tell_assignments(agent_id: int) -> None:
     """Release the agent's waiting requests for its assignments once the transaction commits; see fleet.assignments."""
     message = {"type": ASSIGNMENTS_CHANGED, "agent_id": agent_id}
     transaction.on_commit(lambda: send_to_group(ASSIGNMENTS_GROUP, message))
+
+
+def assignments_change(server_ids: Iterable[int]) -> None:
+    """Have these servers' agents fetch their assignments once the transaction commits.
+
+    Their versions are counted on after it: within, two transactions that change several agents would wait for one another.
+    Should this process die in between, an agent that asks twice a minute hears of it then.
+    """
+    transaction.on_commit(partial(_count_on, frozenset(server_ids)), robust=True)
+
+
+def _count_on(server_ids: frozenset[int]) -> None:
+    for agent_id in Agent.objects.filter(server_id__in=server_ids, revoked_at=None).values_list("pk", flat=True):
+        Agent.objects.filter(pk=agent_id).update(assignments_version=F("assignments_version") + 1)
+        tell_assignments(agent_id)
 
 
 def tell_job(job: Job) -> None:

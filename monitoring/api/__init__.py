@@ -4,7 +4,9 @@ from rest_framework.routers import BaseRouter
 
 
 def register(router: BaseRouter) -> None:
-    """Add GPUs; series hang below servers and GPUs by paths of their own (urls.py)."""
+    """Add GPUs and probes; series hang below servers and GPUs by paths of their own (urls.py)."""
     from monitoring.api.gpus import GpuViewSet
+    from monitoring.api.probes import ProbeViewSet
 
     router.register("gpus", GpuViewSet, basename="gpu")
+    router.register("probes", ProbeViewSet, basename="probe")

@@ -21,6 +21,7 @@ class Capability(StrEnum):
     JOIN_TOKENS_MANAGE = "join_tokens.manage"  # let a machine join
     LEASES_MANAGE = "leases.manage"  # order, stop and end machines: it spends money
     ENDPOINTS_MANAGE = "endpoints.manage"  # deploy, scale, delete; keys of callers, secrets of engines, gateways
+    PROBES_MANAGE = "probes.manage"  # what is probed, from where, how often
     AUDIT_VIEW = "audit.view"
     ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
@@ -42,6 +43,7 @@ _OPERATOR: Final = _VIEWER | {
     Capability.JOIN_TOKENS_MANAGE,
     Capability.LEASES_MANAGE,
     Capability.ENDPOINTS_MANAGE,
+    Capability.PROBES_MANAGE,
     Capability.AUDIT_VIEW,
 }
 _ADMIN: Final = _OPERATOR | {

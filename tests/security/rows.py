@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from fleet.models import Agent, Gpu, GpuFault, Job, JoinToken, Server
+from monitoring.models import Probe
 from panel.accounts.audit import Actor, audit
 from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
@@ -44,6 +45,9 @@ def one_of_everything(owner):
         pk=ROW, server=server, kind="acceptance", state="failed", reason="crashed", time_limit_seconds=150,
         actor_kind="system", actor_name="test", created_at=at, ended_at=at, expires_at=later,
     )  # fmt: skip
+    Probe.objects.create(
+        pk=ROW, name="health", target={"kind": "tcp", "host": "127.0.0.1", "port": 9}, vantages=["panel"], created_at=at
+    )
     leasing_rows(ROW)
     endpoint_rows(ROW)
     audit(actor=Actor.system("test"), action="test.start")

@@ -38,11 +38,13 @@ OPEN = {
     "agent-replicas": "takes an agent's token",
     "agent-replica-logs": "takes an agent's token",
     "agent-routes": "takes an agent's token",
+    "agent-probes": "takes an agent's token",
     "agent-traffic": "takes an agent's token",
     "agent-downlink": "takes an agent's token",
     "agent-uplink": "takes an agent's token",
     "agent-installer": "the same for every installation but for the panel's address",
     "agent-requirements": "the same for every installation",
+    "agent-requirements-gateway": "the same for every installation",
     "agent-wheel": "the same for every installation",
 }
 # What a viewer may change: their own. Tables that every page of theirs may touch: the trace of their session.

@@ -51,6 +51,10 @@ WRITES = {
     "post agent-revoke": ({}, "agent.revoke"),
     "post join-token-list": ({"name": "node-9"}, "join_token.create"),
     "delete join-token-detail": ({}, "join_token.revoke"),
+    "post probe-list": ({"name": "web", "target": {"kind": "tcp", "host": "127.0.0.1", "port": 9}}, "probe.create"),
+    "patch probe-detail": ({"interval_seconds": 60}, "probe.update"),
+    "delete probe-detail": ({}, "probe.delete"),
+    "post probe-run": ({}, "probe.run"),
     **ENDPOINT_WRITES,
     **{
         write: ({name: ROW if value == "ROW" else value for name, value in body.items()}, action)
