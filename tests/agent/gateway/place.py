@@ -15,6 +15,8 @@ from fleet.agent.state import Identity
 from tests.agent.gateway.panel import GatewayPanel
 from tests.waiting import eventually, free_port
 
+# A connection for each request, so that all of Envoy's workers are met; made once, because certificates are slow to load.
+HTTP = httpx.Client(verify=False, timeout=20, limits=httpx.Limits(max_keepalive_connections=0))
 KEY = "fdk_testtest_0123456789abcdefghijklmnopqrstuvwxyzABCD"
 
 
@@ -101,7 +103,7 @@ class Place:
 
     def get(self, path, key=KEY, **more):
         headers = {**({"authorization": f"Bearer {key}"} if key else {}), **more.pop("headers", {})}
-        return httpx.request(more.pop("method", "GET"), f"{self.url}{path}", headers=headers, timeout=20, **more)
+        return HTTP.request(more.pop("method", "GET"), f"{self.url}{path}", headers=headers, **more)
 
     def post(self, path, value, key=KEY, **more):
         return self.get(path, key, method="POST", content=json.dumps(value), **more)

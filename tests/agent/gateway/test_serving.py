@@ -4,10 +4,9 @@ import socket
 import threading
 import time
 
-import httpx
 import pytest
 
-from tests.agent.gateway.place import KEY, chat, rule, words
+from tests.agent.gateway.place import HTTP, KEY, chat, rule, words
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -72,7 +71,7 @@ def test_a_path_does_not_lead_around_the_key(served):
 def test_a_stream_arrives_piece_by_piece_and_whole(served):
     arrived = []
     request = {"stream": True, "n": 6, "gap": 0.1, "stream_options": {"include_usage": True}}
-    with httpx.stream(
+    with HTTP.stream(
         "POST", f"{served.url}/chat/v1", json=request, headers={"authorization": f"Bearer {KEY}"}
     ) as answer:
         assert answer.headers["content-type"] == "text/event-stream"

@@ -8,7 +8,7 @@ import subprocess
 import httpx
 import pytest
 
-from tests.agent.gateway.place import ReplicaProcess
+from tests.agent.gateway.place import HTTP, ReplicaProcess
 from tests.waiting import eventually
 
 NGINX = """\
@@ -47,7 +47,7 @@ def running(command, port, folder):
     url = f"http://127.0.0.1:{port}"
     try:
         eventually(
-            lambda: httpx.get(url).status_code if process.poll() is None else log.read_text(),
+            lambda: HTTP.get(url).status_code if process.poll() is None else log.read_text(),
             lambda answer: answer == 404 or isinstance(answer, str),
             seconds=15,
             passing=httpx.TransportError,

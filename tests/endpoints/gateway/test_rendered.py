@@ -4,13 +4,12 @@ import signal
 import threading
 import time
 
-import httpx
 import pytest
 
 from endpoints.gateway.haproxy import render_haproxy
 from endpoints.gateway.nginx import render_nginx
 from fleet.agent.orders import Route, Upstream
-from tests.agent.gateway.place import words
+from tests.agent.gateway.place import HTTP, words
 from tests.endpoints.gateway.proxies import haproxy, nginx, replicas
 from tests.waiting import eventually, free_port
 
@@ -33,7 +32,7 @@ def front(request, tmp_path_factory):
         ]
         text = render(routes, port=port, has_secrets=True)
         with run(tmp_path_factory.mktemp(request.param), text, port) as url:
-            ready = lambda: httpx.get(f"{url}/chat/echo").status_code  # noqa: E731
+            ready = lambda: HTTP.get(f"{url}/chat/echo").status_code  # noqa: E731
             eventually(ready, lambda status: status == 200, seconds=10)
             yield url, victim
 
@@ -41,19 +40,19 @@ def front(request, tmp_path_factory):
 @pytest.mark.e2e
 def test_requests_reach_replicas_with_their_key_and_without_the_callers(front):
     url, _ = front
-    answer = httpx.get(f"{url}/chat/echo?a=1", headers={"authorization": "Bearer fdk_callers", "cookie": "a=b"}).json()
+    answer = HTTP.get(f"{url}/chat/echo?a=1", headers={"authorization": "Bearer fdk_callers", "cookie": "a=b"}).json()
     assert answer["path"] == "/echo?a=1"
     assert answer["headers"]["authorization"] == "Bearer engine-key"
     assert "cookie" not in answer["headers"]
-    assert httpx.get(f"{url}/echo", headers={"host": "chat.example.com"}).json()["path"] == "/echo"
-    assert {httpx.get(f"{url}/chat/echo").json()["name"] for _ in range(20)} == {"one", "two"}
+    assert HTTP.get(f"{url}/echo", headers={"host": "chat.example.com"}).json()["path"] == "/echo"
+    assert {HTTP.get(f"{url}/chat/echo").json()["name"] for _ in range(20)} == {"one", "two"}
 
 
 @pytest.mark.e2e
 def test_a_stream_passes_piece_by_piece(front):
     url, _ = front
     arrived, text = [], ""
-    with httpx.stream("POST", f"{url}/chat/v1", json={"stream": True, "n": 6, "gap": 0.1}) as answer:
+    with HTTP.stream("POST", f"{url}/chat/v1", json={"stream": True, "n": 6, "gap": 0.1}) as answer:
         for part in answer.iter_text():
             arrived.append(time.monotonic())
             text += part
@@ -64,9 +63,9 @@ def test_a_stream_passes_piece_by_piece(front):
 @pytest.mark.e2e
 def test_refusals_have_the_shape_that_clients_read(front):
     url, _ = front
-    missing = httpx.get(f"{url}/nothing/v1")
+    missing = HTTP.get(f"{url}/nothing/v1")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "unknown_endpoint")
-    empty = httpx.get(f"{url}/empty/v1")
+    empty = HTTP.get(f"{url}/empty/v1")
     assert (empty.status_code, empty.json()["error"]["code"]) == (503, "no_replica_ready")
     assert int(empty.headers["retry-after"]) > 0
 
@@ -78,7 +77,7 @@ def test_what_is_beyond_the_limit_is_refused_and_says_when_to_come_again(front):
 
     def one():
         eventually(
-            lambda: httpx.post(f"{url}/art.v2/v1", json=request, timeout=20).status_code,
+            lambda: HTTP.post(f"{url}/art.v2/v1", json=request).status_code,
             lambda status: status == 200,
             seconds=20,
         )
@@ -87,7 +86,7 @@ def test_what_is_beyond_the_limit_is_refused_and_says_when_to_come_again(front):
     for thread in threads:
         thread.start()
     refused = eventually(
-        lambda: httpx.post(f"{url}/art.v2/v1", json={"n": 1}, timeout=20),
+        lambda: HTTP.post(f"{url}/art.v2/v1", json={"n": 1}),
         lambda answer: answer.status_code == 429,
         seconds=10,
     )
@@ -101,10 +100,10 @@ def test_what_is_beyond_the_limit_is_refused_and_says_when_to_come_again(front):
 def test_requests_that_were_not_begun_are_sent_to_the_other_replica(front):
     url, victim = front
     for number in range(6):
-        assert httpx.post(f"{url}/brief/close-once/{number}?of=victim", json={}).status_code == 200
+        assert HTTP.post(f"{url}/brief/close-once/{number}?of=victim", json={}).status_code == 200
     victim.signal(signal.SIGKILL)
     victim.process.wait()
-    answers = [httpx.get(f"{url}/brief/echo") for _ in range(30)]
+    answers = [HTTP.get(f"{url}/brief/echo") for _ in range(30)]
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.json()["name"] for answer in answers} == {"one"}
 
