@@ -17,7 +17,7 @@ SYSTEM_PACKAGES := chromium fonts-noto-cjk gettext gcc libc6-dev podman runc bus
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: venv ## Run the panel: Postgres, Valkey, web, worker, beat and this machine's agent (Ctrl-C stops all)
+up: venv ## Run the panel: Postgres, Valkey, web, worker, beat, prober and this machine's agent (Ctrl-C stops all)
 	@exec $(BIN)/python manage.py up
 
 demo: venv ## The same with a simulated fleet, in a data directory of its own (SERVERS=6)

@@ -1,4 +1,4 @@
-"""Who of the panel's own processes is alive: workers, beat, and the way from beat through the queue to a worker.
+"""Who of the panel's own processes is alive: workers, beat, probers, and the way from beat through the queue to a worker.
 
 Each writes the time into a hash in Valkey; whoever is silent for `SILENT_SECONDS` counts as dead. Writing is best
 effort: a worker does not stop because Valkey is away, and a reader then learns that Valkey is away anyway.
@@ -18,6 +18,7 @@ from panel.core.valkey import valkey
 
 WORKERS_KEY: Final = "fleetdeck:alive:workers"
 BEATS_KEY: Final = "fleetdeck:alive:beats"
+PROBERS_KEY: Final = "fleetdeck:alive:probers"
 QUEUE_KEY: Final = "fleetdeck:alive:queue"
 SILENT_SECONDS: Final = 30.0
 FORGOTTEN_SECONDS: Final = 3600.0
@@ -73,6 +74,11 @@ def beat_alive() -> None:
     _write(BEATS_KEY, f"{socket.gethostname()}:{os.getpid()}", str(now().timestamp()))
 
 
+def prober_alive() -> None:
+    """Say that this process probes, or stands by to."""
+    _write(PROBERS_KEY, f"{socket.gethostname()}:{os.getpid()}", str(now().timestamp()))
+
+
 def queue_probed(*, waited_seconds: float) -> None:
     """Say that a task came through the queue, and how long it waited there."""
     _write(QUEUE_KEY, "last", f"{now().timestamp()} {waited_seconds}")
@@ -100,6 +106,11 @@ def workers() -> list[Alive]:
 def beats() -> list[Alive]:
     """Return the beats of the last hour, newest sign of life first. Raises RedisError."""
     return _read(BEATS_KEY)
+
+
+def probers() -> list[Alive]:
+    """Return the probers of the last hour, newest sign of life first. Raises RedisError."""
+    return _read(PROBERS_KEY)
 
 
 def queue_probe_last() -> QueueProbe | None:

@@ -43,6 +43,18 @@ def beat_checks() -> Iterable[Check]:
         yield Check("beat_age_seconds", name, CheckStatus.OK, value, limit, number=alive[0].age_seconds)
 
 
+def prober_checks() -> Iterable[Check]:
+    """The panel probes what is to be probed from it."""
+    alive = [one for one in liveness.probers() if one.is_alive]
+    name, limit = _("Prober"), _("one, silent for at most %(limit)s") % {"limit": seconds(liveness.SILENT_SECONDS)}
+    if alive:
+        value = _("last sign of life %(age)s ago") % {"age": seconds(alive[0].age_seconds)}
+        yield Check("probers", name, CheckStatus.OK, value, limit, number=len(alive))
+    else:
+        advice = _("Start `manage.py prober`: without it nothing is probed from the panel.")
+        yield Check("probers", name, CheckStatus.WARNING, _("never seen"), limit, advice, 0)
+
+
 def worker_checks() -> Iterable[Check]:
     """At least one worker's loop turns; those that died without a word are named."""
     workers = liveness.workers()

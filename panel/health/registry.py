@@ -7,7 +7,7 @@ from panel.health.agents import agent_checks
 from panel.health.data import live_checks, partition_checks, rollup_checks
 from panel.health.deadman import deadman_checks
 from panel.health.installation import installation_checks
-from panel.health.processes import beat_checks, queue_checks, worker_checks
+from panel.health.processes import beat_checks, prober_checks, queue_checks, worker_checks
 from panel.health.stores import clock_checks, database_checks, disk_checks, valkey_checks
 
 
@@ -15,6 +15,7 @@ def register_all() -> None:
     """Register every check of the panel; done once, when Django is set up."""
     register("beat", beat_checks, name=lambda: _("Scheduler (beat)"))
     register("workers", worker_checks, name=lambda: _("Workers"))
+    register("prober", prober_checks, name=lambda: _("Prober"))
     register("queue", queue_checks, name=lambda: _("Tasks waiting"))
     register("valkey", valkey_checks, name=lambda: _("Valkey"))
     register("database", database_checks, name=lambda: _("Postgres"))

@@ -1,4 +1,4 @@
-"""`python -m panel.up.alive worker|beat`: whether this container's worker or beat told of itself lately; for health checks.
+"""`python -m panel.up.alive worker|beat|prober`: whether this container's process told of itself lately; for health checks.
 
 Without Django, because a container engine asks this every half minute.
 """
@@ -12,12 +12,16 @@ from typing import Final
 import redis
 
 # The keys and the patience of panel/core/liveness.py, which needs Django's settings.
-KEYS: Final = {"worker": "fleetdeck:alive:workers", "beat": "fleetdeck:alive:beats"}
+KEYS: Final = {
+    "worker": "fleetdeck:alive:workers",
+    "beat": "fleetdeck:alive:beats",
+    "prober": "fleetdeck:alive:probers",
+}
 SILENT_SECONDS: Final = 30.0
 
 
 def is_mine(kind: str, name: str, host: str) -> bool:
-    """Whether a process of that name runs on this host: workers are `celery@host`, beats `host:pid`."""
+    """Whether a process of that name runs on this host: workers are `celery@host`, the others `host:pid`."""
     return name.partition("@")[2] == host if kind == "worker" else name.rpartition(":")[0] == host
 
 

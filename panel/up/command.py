@@ -64,7 +64,7 @@ def parse(arguments: Sequence[str]) -> Options:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="manage.py up",
-        description="Run the panel on this machine: Postgres, Valkey, web, worker, beat and this machine's own agent.",
+        description="Run the panel on this machine: Postgres, Valkey, web, worker, beat, prober and this machine's own agent.",
         epilog="Ctrl-C stops all of it; the data stays in FLEETDECK_DATA_DIR. docs/configuration.md has every variable.",
     )
     parser.add_argument("--no-agent", action="store_true", help="do not let this machine report as a server")
@@ -109,10 +109,11 @@ async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, add
     await supervisor.run_once(
         plan.prepare(environment, has_agent=options.has_agent, has_demo=options.servers is not None)
     )
-    supervisor.say("The database is in order; starting web, worker and beat")
+    supervisor.say("The database is in order; starting web, worker, beat and prober")
     web = supervisor.start(plan.web(environment, host=address.host, port=address.port))
     supervisor.start(plan.worker(environment))
     supervisor.start(plan.beat(environment))
+    supervisor.start(plan.prober(environment))
     await supervisor.until_ready(web, address.answers, seconds=WEB_READY_SECONDS, what="The web process")
     if options.has_agent and not _is_off(data_dir):
         supervisor.start(plan.agent(environment, panel_url=address.local_url, data_dir=data_dir))

@@ -17,6 +17,7 @@ COLOURS: Final = {
     "web": "32",
     "worker": "33",
     "beat": "35",
+    "prober": "35",
     "agent": "36",
     "demo": "36",
 }

@@ -77,6 +77,11 @@ def beat_command() -> tuple[str, ...]:
     )
 
 
+def prober_command() -> tuple[str, ...]:
+    """Return how the panel probes, after the Python: any number may run, one of them works."""
+    return ("manage.py", "prober")
+
+
 def as_module(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command run by this very Python, whatever PATH says."""
     return (sys.executable, "-m", *command)
@@ -108,6 +113,12 @@ def worker(environment: Mapping[str, str]) -> ChildSpec:
 def beat(environment: Mapping[str, str]) -> ChildSpec:
     """Return beat."""
     return ChildSpec(name="beat", command=as_module(beat_command()), environment=environment, directory=BASE_DIR)
+
+
+def prober(environment: Mapping[str, str]) -> ChildSpec:
+    """Return the panel's own prober."""
+    command = (sys.executable, *prober_command())
+    return ChildSpec(name="prober", command=command, environment=environment, directory=BASE_DIR)
 
 
 def prepare(environment: Mapping[str, str], *, has_agent: bool, has_demo: bool) -> ChildSpec:

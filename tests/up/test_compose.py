@@ -18,7 +18,7 @@ from tests.architecture.variables import documented_variables
 
 COMPOSE = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
-OURS = ("migrate", "web", "worker", "beat")
+OURS = ("migrate", "web", "worker", "beat", "prober")
 PORT = 8000
 DOCKERFILE = (BASE_DIR / "Dockerfile").read_text().replace("\\\n", " ")
 FOREIGN_VARIABLES = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "WEB_REPLICAS", "WORKER_REPLICAS", "FLEETDECK_DOMAIN"}
@@ -55,6 +55,7 @@ def test_every_process_of_the_panel_is_run_as_make_up_runs_it():
     assert tuple(SERVICES["web"]["command"]) == plan.web_command("0.0.0.0", PORT)
     assert tuple(SERVICES["worker"]["command"]) == plan.worker_command()
     assert tuple(SERVICES["beat"]["command"]) == plan.beat_command()
+    assert tuple(SERVICES["prober"]["command"]) == ("python", *plan.prober_command())
     assert tuple(SERVICES["migrate"]["command"]) == ("python", "-m", "panel.up.prepare")
     assert json.loads(dict(instructions("panel"))["CMD"]) == list(plan.web_command("0.0.0.0", PORT))
 
@@ -144,7 +145,7 @@ def test_there_is_one_beat_and_any_number_of_web_processes_and_workers():
 
 
 def test_each_service_waits_for_what_it_stands_on_and_tells_how_it_is():
-    for name in ("web", "worker", "beat"):
+    for name in ("web", "worker", "beat", "prober"):
         assert SERVICES[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
         assert SERVICES[name]["depends_on"]["valkey"] == {"condition": "service_healthy"}
     for name in set(SERVICES) - {"migrate", "caddy"}:
@@ -172,12 +173,18 @@ def test_every_volume_and_file_that_is_used_is_there():
     assert set(COMPOSE["volumes"]) <= used
 
 
+def with_arguments(text):
+    """Return the text with the defaults of the Dockerfile's arguments in the place of their names."""
+    defaults = dict(re.findall(r"^ARG (\w+)=(\S+)$", DOCKERFILE, re.MULTILINE))
+    return re.sub(r"\$\{(\w+)\}", lambda match: defaults[match[1]], text)
+
+
 def test_every_file_that_an_image_copies_exists_and_reaches_the_build():
     let_through = {line[1:] for line in (BASE_DIR / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     for word, rest in instructions():
         if word != "COPY" or rest.startswith("--from="):
             continue
-        for source in rest.split()[:-1]:
+        for source in map(with_arguments, rest.split()[:-1]):
             assert (BASE_DIR / source).exists(), source
             assert any(source == path or Path(path) in Path(source).parents for path in let_through), source
 
@@ -207,9 +214,10 @@ def test_stages_that_are_built_upon_exist():
 
 
 def test_the_health_check_of_a_container_reads_what_the_processes_write():
-    assert alive.KEYS == {"worker": liveness.WORKERS_KEY, "beat": liveness.BEATS_KEY}
+    keys = {"worker": liveness.WORKERS_KEY, "beat": liveness.BEATS_KEY, "prober": liveness.PROBERS_KEY}
+    assert alive.KEYS == keys
     assert alive.SILENT_SECONDS == liveness.SILENT_SECONDS
-    asked = {SERVICES[name]["healthcheck"]["test"][-1] for name in ("worker", "beat")}
+    asked = {SERVICES[name]["healthcheck"]["test"][-1] for name in ("worker", "beat", "prober")}
     assert asked == set(alive.KEYS)
 
 

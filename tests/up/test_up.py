@@ -26,7 +26,7 @@ from tests.waiting import eventually, free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 PATIENCE_SECONDS = 120
-NAMES = ("postgres", "valkey", "web", "worker", "beat", "agent")
+NAMES = ("postgres", "valkey", "web", "worker", "beat", "prober", "agent")
 
 
 class Panel:
@@ -124,6 +124,7 @@ class Panel:
             "web": "uvicorn",
             "worker": "panel.celery:app worker",
             "beat": "panel.celery:app beat",
+            "prober": "manage.py prober",
             "agent": "fleet.agent run",
         }
 
@@ -252,7 +253,7 @@ def test_it_stops_cleanly_goes_on_with_its_data_and_survives_being_killed(up):
     assert panel.stop(signal.SIGINT) == 0
     assert psutil.wait_procs(left, timeout=5)[1] == []
     stopped = [line.split("stopping ")[1] for line in panel.lines if "| stopping" in line]
-    assert stopped == ["beat", "worker", "web", "valkey", "postgres"]
+    assert stopped == ["prober", "beat", "worker", "web", "valkey", "postgres"]
     assert panel.lines[-1].endswith("Stopped; the data is kept")
 
     again = up("--no-agent")

@@ -16,11 +16,13 @@ from monitoring.probes.panel import panel_prober
 from monitoring.probing.storing import known_probes, results_store
 from monitoring.probing.tables import PANEL
 from monitoring.probing.targets import targets_for
+from panel.core import liveness
 from panel.core.clock import now
 
 # First half of the advisory lock's key. It is held by the session, so that a prober that dies makes way at once.
 _ADVISORY_CLASS: Final = 0x0FD6
 ROUND_SECONDS: Final = 2.0
+STAND_BY_SECONDS: Final = 5.0
 TARGETS_SECONDS: Final = 10.0
 log = structlog.get_logger(__name__)
 
@@ -40,7 +42,8 @@ class Command(BaseCommand):
                 if _is_leading():
                     _probe(ending)
                 else:
-                    ending.wait(ROUND_SECONDS)
+                    liveness.prober_alive()
+                    ending.wait(STAND_BY_SECONDS)
             except DatabaseError as error:
                 log.warning("prober.database_away", error=str(error))
                 connection.close()
@@ -66,6 +69,7 @@ def _probe(ending: threading.Event) -> None:
                 read_at = time.monotonic()
                 thread.set_targets(targets_for(PANEL))
             _store(collected)
+            liveness.prober_alive()
             ending.wait(ROUND_SECONDS)
     finally:
         thread.stop()
