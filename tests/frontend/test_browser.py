@@ -397,6 +397,37 @@ def test_a_page_with_nothing_to_show_fills_itself_when_something_comes(window, p
     expect(page.locator(awaited).first).to_be_visible(timeout=30_000)
 
 
+def test_a_server_that_joins_gets_its_rows_and_its_count_in_the_open_list(window):
+    outside(machine, "rack-1")
+    page = window()
+    say = sayer(page)
+    page.goto("/fleet/?tab=gpus")
+    say("fleet", outside(fleet_snapshot, 0))
+    expect(page.locator("tr[data-gpu]")).to_have_count(2)
+    page.evaluate("window.isSamePage = true")
+
+    outside(machine, "rack-2", 60)
+    say("fleet", outside(fleet_snapshot, 0))
+    expect(page.locator("tr[data-gpu]").nth(49)).to_contain_text("rack-2", timeout=8_000)
+    expect(page.locator("[data-total-words]")).to_have_text("62 GPUs")
+    expect(page.locator(".tabs [aria-current] .count")).to_have_text("62")
+    page.locator("tbody[data-chunk='1']").scroll_into_view_if_needed()
+    expect(page.locator("tr[data-gpu]")).to_have_count(62)
+    assert page.evaluate("window.isSamePage")
+
+
+def test_a_server_that_joins_gets_its_cells_in_the_open_overview(window):
+    outside(machine, "rack-1")
+    page = window()
+    say = sayer(page)
+    page.goto("/")
+    say("fleet", outside(fleet_snapshot, 0))
+    expect(page.locator(".heat-server")).to_have_count(1)
+    outside(machine, "rack-2")
+    say("fleet", outside(fleet_snapshot, 0))
+    expect(page.locator(".heat-server")).to_have_count(2, timeout=8_000)
+
+
 def test_a_page_with_nothing_to_show_does_not_load_itself_again_under_an_open_dialog(window):
     page = window()
     say = sayer(page)

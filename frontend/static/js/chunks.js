@@ -10,18 +10,20 @@ export class ChunkedRows {
   /**
    * @param {HTMLElement} root the element that scrolls, with data-total, data-chunk-rows and data-rows-url
    * @param {() => void} changed called when rows came or went
+   * @param {() => void} resized called when the list as a whole has more or fewer rows than before
    */
-  constructor(root, changed) {
+  constructor(root, changed, resized = () => {}) {
     this.root = root;
     this.changed = changed;
+    this.resized = resized;
     this.table = /** @type {HTMLTableElement} */ (root.querySelector("table"));
     this.size = Number(root.dataset.chunkRows);
     this.total = Number(root.dataset.total);
     /** @type {Set<HTMLTableSectionElement>} */
     this.loading = new Set();
     this.rowHeight = this.table.tBodies[0]?.rows[0]?.offsetHeight || 36;
-    const first = Number(this.table.tBodies[0]?.dataset.chunk ?? 0);
-    if (first === 0 && this.total > this.table.tBodies.length * this.size) this.extend();
+    this.isFromTheTop = Number(this.table.tBodies[0]?.dataset.chunk ?? 0) === 0;
+    if (this.isFromTheTop && this.total > this.table.tBodies.length * this.size) this.extend();
     // The margin counts from what scrolls: the list itself, or on a phone the page.
     const scroller = root.scrollHeight > root.clientHeight + 1 ? root : null;
     this.observer = new IntersectionObserver((entries) => this.seen(entries), { root: scroller, rootMargin: NEAR });
@@ -37,6 +39,7 @@ export class ChunkedRows {
       body.dataset.rows = "";
       this.table.append(body);
       this.gap(body, Math.min(this.size, this.total - number * this.size) * this.rowHeight);
+      this.observer?.observe(body);
     }
     document.querySelector(".list-pages")?.remove();
   }
@@ -83,7 +86,9 @@ export class ChunkedRows {
       query.set("tab", this.root.dataset.tab ?? "");
       query.set("chunk", body.dataset.chunk ?? "0");
       const response = await fetch(`${this.root.dataset.rowsUrl}?${query}`);
-      if (response.ok) this.fill(body, await response.text());
+      if (!response.ok) return;
+      this.fill(body, await response.text());
+      this.resize(Number(response.headers.get("Fleetdeck-Total") ?? this.total));
     } catch {
       // The gap stays; it is asked for again when it is next seen, and the page says that it is offline.
     } finally {
@@ -100,6 +105,16 @@ export class ChunkedRows {
     body.replaceChildren(...fresh.children);
     delete body.dataset.gap;
     this.changed();
+  }
+
+  /** Make room for rows that the list has now, and give up what it no longer has. @param {number} total */
+  resize(total) {
+    if (total === this.total || !this.isFromTheTop) return;
+    this.total = total;
+    if (total > this.table.tBodies.length * this.size) this.extend();
+    const needed = Math.max(1, Math.ceil(total / this.size));
+    for (const body of [...this.table.tBodies].slice(needed)) body.remove();
+    this.resized();
   }
 
   /** Fetch the chunks that hold rows again. */

@@ -11,15 +11,19 @@ import { Readings } from "../readings.js";
 import { drawSparks } from "../sparks.js";
 
 const REFRESH_MS = 15_000;
+const SETTLE_MS = 2_000;
+/** What tells how long the list is, beside it. */
+const COUNTS = [".tabs", "[data-total-words]"];
 const KINDS = { busy: "count", memory: "gib", power: "watts", temperature: "celsius" };
 
 /** @param {HTMLElement} root */
 export function mount(root) {
   const readings = new Readings(root);
-  const rows = new ChunkedRows(root, () => {
+  const changed = () => {
     readings.index();
     drawSparks(root);
-  });
+  };
+  const rows = new ChunkedRows(root, changed, count);
   const button = /** @type {HTMLElement | null} */ (document.querySelector("[data-refresh]"));
   const list = new List(root, readings, rows, button);
   const end = live.subscribe("fleet", { onSnapshot: (frame) => list.take(frame), onDelta: (frame) => list.take(frame) });
@@ -30,10 +34,22 @@ export function mount(root) {
   return () => {
     end();
     clearInterval(timer);
+    clearTimeout(list.settling);
     button?.removeEventListener("click", clicked);
     rows.destroy();
     readings.destroy();
   };
+}
+
+/** The page as it is now says how many rows there are. */
+async function count() {
+  const response = await fetch(location.href);
+  if (!response.ok) return;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const selector of COUNTS) {
+    const [there, here] = [fresh.querySelector(selector), document.querySelector(selector)];
+    if (there !== null && here !== null) here.replaceChildren(...there.childNodes);
+  }
 }
 
 class List {
@@ -51,6 +67,7 @@ class List {
     this.isServers = root.dataset.tab === "servers";
     this.hasChanged = false;
     this.knownOnce = false;
+    this.settling = 0;
     /** @type {Map<string, string>} */
     this.states = new Map();
   }
@@ -63,6 +80,7 @@ class List {
     if (this.isOther(frame.data)) {
       this.hasChanged = true;
       if (this.button !== null) this.button.hidden = !this.isInUse();
+      if (this.settling === 0) this.settling = window.setTimeout(() => this.renew(), SETTLE_MS);
     }
   }
 
@@ -97,6 +115,8 @@ class List {
 
   /** Fetch the rows in sight again, when nobody is at them. */
   renew() {
+    clearTimeout(this.settling);
+    this.settling = 0;
     if (document.hidden || live.state.name === "paused" || this.isInUse()) return;
     if (this.hasChanged || this.isServers) this.show();
   }

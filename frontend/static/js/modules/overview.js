@@ -18,13 +18,15 @@ export function mount(root) {
   const refresh = refresher(root);
   /** @type {Map<string, string>} */
   const states = new Map();
+  let isFirst = true;
 
   /** @param {import("../live/protocol.js").Frame} frame */
   const take = (frame) => {
     readings.take(frame.data.gpus ?? {}, frame.at);
     showCounts(root, readings);
     showTime(root, frame.data.gpus ?? {});
-    if (hasChanged(readings, states, frame.data)) refresh.soon();
+    if (hasChanged(readings, states, frame.data, isFirst)) refresh.soon();
+    isFirst = false;
   };
   const endings = [
     live.subscribe("fleet", { onSnapshot: take, onDelta: take }),
@@ -43,12 +45,13 @@ export function mount(root) {
  * @param {Readings} readings
  * @param {Map<string, string>} states
  * @param {import("../live/protocol.js").LiveData} data
+ * @param {boolean} isFirst whether this is the first frame, which tells of servers that the page shows already
  */
-function hasChanged(readings, states, data) {
+function hasChanged(readings, states, data, isFirst) {
   let isOther = false;
   for (const [id, server] of Object.entries(data.servers ?? {})) {
     const word = [server.state, server.driver_state, server.gpus_known, server.gpus_missing].join("|");
-    isOther ||= states.has(id) && states.get(id) !== word;
+    isOther ||= states.has(id) ? states.get(id) !== word : !isFirst;
     states.set(id, word);
   }
   for (const [id, entry] of Object.entries(data.gpus ?? {})) {
