@@ -1,0 +1,1 @@
+"""Tests of the go-live test: its statistics against exact arithmetic, its arrivals, its judgement."""
