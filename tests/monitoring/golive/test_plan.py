@@ -18,7 +18,7 @@ def plan(rate=2.0, **given):
 def test_a_run_has_as_many_requests_as_its_strictest_promise_needs_and_lasts_ten_minutes():
     slow = plan(0.5)
     assert slow.n == 459
-    assert dict(slow.allowed) == {0.95: 13, 0.99: 0}
+    assert dict(slow.allowed) == {0.95: 12, 0.99: 0}
     assert slow.seconds > 600
     fast = plan(5.0)
     assert fast.n == pytest.approx(3000, abs=200)
@@ -33,11 +33,7 @@ def test_more_may_be_over_when_that_was_asked_for_before():
 
 def test_the_warm_up_is_long_enough_and_comes_first():
     for rate in (0.05, 0.5, 20.0):
-        run = (
-            plan(rate, seconds=60)
-            if rate > 1
-            else plan_run(Promise({0.95: 500.0}), peak_per_second=rate, lengths=(1, 2, 3), seed=3)
-        )
+        run = plan_run(Promise({0.95: 500.0}), peak_per_second=rate, lengths=(1, 2, 3), seed=3, seconds=60)
         warm = [arrival for arrival in run.arrivals if arrival.is_warm_up]
         assert len(warm) >= 5
         assert len(warm) + run.n == len(run.arrivals)
@@ -67,9 +63,8 @@ def test_the_seed_decides_and_nothing_else():
 def test_prompts_have_three_lengths_rounded_up():
     lengths = Counter(arrival.tokens for arrival in plan(20.0).measured)
     n = lengths.total()
-    assert {tokens: round(count / n, 1) for tokens, count in lengths.items()} == {200: 0.5, 2000: 0.5, 6000: 0.0} or (
-        lengths[200] / n == pytest.approx(0.5, abs=0.03) and lengths[2000] / n == pytest.approx(0.45, abs=0.03)
-    )
+    assert lengths[200] / n == pytest.approx(0.5, abs=0.03)
+    assert lengths[2000] / n == pytest.approx(0.45, abs=0.03)
     assert lengths[6000] / n == pytest.approx(0.05, abs=0.02)
 
 
