@@ -1,6 +1,7 @@
 """A new connection: resolve, check, connect to what was checked, shake hands; each with its time."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import time
@@ -45,6 +46,9 @@ async def connect(way: Way, target: Target, trace: Trace, *, protocol: Protocol 
         await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
         return link
     trace.phase, began = "tls", time.monotonic()
+    # The server works on the hello while the transport is made.
+    with contextlib.suppress(OSError):
+        link.said = sock.send(session.hello)
     try:
         await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
         trace.tls = await link.secured() - began

@@ -17,11 +17,13 @@ class LostError(Exception):
 
 
 class Link(asyncio.Protocol):
-    """One TCP connection. session: TLS for it, None for none. secured_at: when the handshake was over (monotonic)."""
+    """One TCP connection. session: TLS for it, None for none. said: bytes of its hello that were sent
+    already. secured_at: when the handshake was over (monotonic)."""
 
     def __init__(self, session: Session | None = None) -> None:
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before anybody gets hold of this
         self.session = session
+        self.said = 0
         self.secured_at: float | None = None
         self._pieces: deque[tuple[float, bytes]] = deque()
         self._waiting = 0
@@ -36,7 +38,7 @@ class Link(asyncio.Protocol):
         self.transport = transport  # type: ignore[assignment]  # of a stream it is one that reads and writes
         self.transport.set_write_buffer_limits(high=0)
         if self.session is not None:
-            self._shake_hands(self.session, b"")
+            self.transport.write(self.session.hello[self.said :])
 
     def data_received(self, data: bytes) -> None:
         """Note when."""

@@ -93,7 +93,7 @@ class Prober:
         finally:
             self._keep(job, is_ok=failure is None)
         ended = time.monotonic()
-        around = Around(self.vantage, connection, scheduled or started, started, ended, self._lag.since(begun))
+        around = Around(self.vantage, connection, scheduled or started, started, begun, ended, self._lag.since(begun))
         return result_of(target, job.trace, around, failure)
 
     async def _probe(self, job: Job, connection: Connection) -> None:

@@ -22,12 +22,13 @@ WAITED_MS = 5.0  # for a thread that resolves names: more is our own doing
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What surrounds a probe. scheduled, started: wall clock, seconds; ended: monotonic; lag: of this process, seconds."""
+    """What surrounds a probe. scheduled, started: wall clock, seconds; begun, ended: monotonic; lag: of this process, seconds."""
 
     vantage: str
     connection: Connection
     scheduled: float
     started: float
+    begun: float
     ended: float
     lag: float | None
 
@@ -50,7 +51,7 @@ def result_of(target: Target, trace: Trace, around: Around, failure: ProbeError 
         reason=failure.reason if failure else "",
         detail=plain(failure.detail) if failure else "",
         phase_reached=trace.phase,
-        elapsed_ms=round((around.ended - trace.started) * 1000, 3),
+        elapsed_ms=round((around.ended - around.begun) * 1000, 3),
         timeout_ms=target.effective_timeout_seconds * 1000,
         loop_lag_ms=lag_ms,
         sched_lag_ms=sched_lag_ms,
