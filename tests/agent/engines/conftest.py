@@ -25,7 +25,7 @@ CHAT = ReadyCheck(
     "/v1/chat/completions",
     "POST",
     {"model": "fake", "stream": True, "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]},
-    timeout_seconds=0.6,
+    timeout_seconds=1.0,
 )
 QUICK = Pace(
     look=0.1,
