@@ -20,6 +20,8 @@ class GatewayPanel:
         self.reports = []
         self.repeated = 0
         self.is_away = False
+        self.order = None  # for a whole agent, which asks for its assignments
+        self.orders = 0
         self.loses_answers = False
         self._seen = set()
         self._lock = threading.Lock()
@@ -65,6 +67,11 @@ class GatewayPanel:
                 keys=self.keys if are_keys_other else None,
             )
 
+    def assignments(self):
+        return wire.Assignments(
+            version=self.orders, sample_interval_seconds=1.0, report_interval_seconds=1.0, gateway=self.order
+        )
+
     def take(self, body):
         report = msgspec.msgpack.decode(body, type=TrafficReport)
         with self._lock:
@@ -109,11 +116,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(503, wire.Refusal("away", "Away."))
         elif self.path.startswith(ROUTES_PATH):
             self._send(200, self.panel.answer(int(self.path.split("have=")[1])))
+        elif "/assignments/" in self.path:
+            self._send(200, self.panel.assignments())
         else:
             self._send(404, None)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/report/"):
+            # an answer to any batch: this panel is about gateways
+            self._send(200, wire.ReportAnswer(1, self.panel.orders, 1.0, 1.0, 0))
+            return
         if self.panel.is_away or not self.path.startswith(TRAFFIC_PATH):
             self._send(503, wire.Refusal("away", "Away."))
             return
