@@ -83,10 +83,18 @@ def read_address() -> Address:
     try:
         import panel.settings as settings  # noqa: PLR0402  # the star import inside hides the names from a from-import
     except (ImproperlyConfigured, ValueError) as error:
-        raise UpError(f"A setting cannot be used: {error}. docs/configuration.md has every variable.") from error
+        raise UpError(f"{_unusable(error)}. docs/configuration.md has every variable.") from error
     host, port = settings.HOST, settings.PORT
     reachable = ANYWHERE.get(host, f"[{host}]" if ":" in host else host)
     return Address(host, port, f"http://{reachable}:{port}", settings.PUBLIC_URL)
+
+
+def _unusable(error: Exception) -> str:
+    """Return which variable cannot be used: a number that cannot be read names its text, not its variable."""
+    for name, value in sorted(os.environ.items()):
+        if name.startswith("FLEETDECK_") and value and repr(value) in str(error):
+            return f"{name} cannot be used: {error}"
+    return f"A setting cannot be used: {error}"
 
 
 def require_compiler() -> None:

@@ -20,6 +20,7 @@ from panel.up.supervisor import Supervisor
 READY_SECONDS: Final = 60.0
 PATIENCE_SECONDS: Final = 30.0
 OLDEST_POSTGRES: Final = 150000
+POSTGRES_SCHEMES: Final = ("postgresql", "postgres", "psql", "pgsql")
 RECORD_NAME: Final = "services.json"
 
 
@@ -87,6 +88,10 @@ def without_password(url: str) -> str:
 
 async def _await_database(supervisor: Supervisor, url: str) -> None:
     """Wait for the database of DATABASE_URL and check its version. Raises UpError."""
+    if urlsplit(url).scheme not in POSTGRES_SCHEMES:
+        raise UpError(
+            f"DATABASE_URL ({without_password(url)}) is no address of a Postgres: postgresql://user:…@host/name."
+        )
     supervisor.say(f"Using the database {without_password(url)} (DATABASE_URL)")
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while True:
@@ -96,7 +101,7 @@ async def _await_database(supervisor: Supervisor, url: str) -> None:
             break
         except psycopg.Error as error:
             if asyncio.get_running_loop().time() > deadline:
-                sentence = str(error).strip().splitlines()[-1]
+                sentence = " ".join(str(error).split())
                 raise UpError(
                     f"The database of DATABASE_URL ({without_password(url)}) does not answer: {sentence}"
                 ) from error

@@ -1,5 +1,6 @@
 """What keeps the panel from starting is a sentence that names the cause and the way out."""
 
+import asyncio
 import os
 import pwd
 import socket
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from panel.up import account, command, datadir, ports, postgres
+from panel.up import account, command, datadir, ports, postgres, services
 from panel.up.errors import UpError
 
 is_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: gives files to another user")
@@ -101,7 +102,7 @@ def up(data_dir, port):
 def test_a_setting_that_cannot_be_used_is_a_sentence(tmp_path):
     done = up(tmp_path, "eighty")
     assert done.returncode == 1
-    assert done.stderr.startswith("up: A setting cannot be used")
+    assert done.stderr.startswith("up: FLEETDECK_PORT cannot be used")
     assert "Traceback" not in done.stderr
 
 
@@ -209,3 +210,22 @@ def test_a_demo_without_a_compiler_ends_before_anything_starts(tmp_path, monkeyp
 
 def test_a_machine_with_a_compiler_may_run_the_demo():
     command.require_compiler()
+
+
+class Silent:
+    def say(self, _sentence):
+        pass
+
+
+def test_an_address_of_another_kind_of_database_is_refused_at_once_without_its_password():
+    with pytest.raises(UpError, match="no address of a Postgres") as caught:
+        asyncio.run(services._await_database(Silent(), "mysql://u:sekret@127.0.0.1/x"))
+    assert "sekret" not in str(caught.value)
+
+
+def test_a_database_that_is_not_there_is_named_with_the_whole_cause(monkeypatch):
+    monkeypatch.setattr(services, "PATIENCE_SECONDS", -1)
+    url = f"postgresql://u:sekret@127.0.0.1:{ports.free_port()}/x"
+    with pytest.raises(UpError, match=r"DATABASE_URL.*[Cc]onnection refused") as caught:
+        asyncio.run(services._await_database(Silent(), url))
+    assert "sekret" not in str(caught.value)
