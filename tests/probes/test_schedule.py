@@ -231,8 +231,7 @@ async def test_starts_are_spaced_evenly():
             starts.append(time.monotonic())
 
     await asyncio.gather(*[one() for _ in range(10)])
-    assert starts[-1] - starts[0] >= 9 * 0.01 * 0.95
-    assert min(later - sooner for sooner, later in itertools.pairwise(starts)) > 0.001
+    assert min(later - sooner for sooner, later in itertools.pairwise(starts)) > 0.01 * 0.95
 
 
 async def test_one_who_gives_up_at_the_gate_takes_no_place_with_them():

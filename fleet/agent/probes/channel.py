@@ -36,11 +36,14 @@ def fresh_web() -> h11.Connection:
     return h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEADERS_BYTES)
 
 
-async def open_channel(way: Way, target: Target, trace: Trace, web: h11.Connection) -> Channel:
-    """Return a new connection for HTTP, or for gRPC where the target is one. Raises ProbeError."""
+async def open_channel(way: Way, target: Target, trace: Trace, web: h11.Connection, ahead: bytes = b"") -> Channel:
+    """Return a new connection for HTTP, or for gRPC where the target is one. Raises ProbeError.
+
+    web: state of the connection; ahead: its first request, sent as soon as it can be.
+    """
     is_grpc = target.kind == "grpc_health"
     protocol = ("h2" if is_grpc else "http/1.1") if target.is_tls else None
-    link = await connect(way, target, trace, protocol=protocol)  # type: ignore[arg-type]  # mypy widens the literals
+    link = await connect(way, target, trace, protocol=protocol, ahead=ahead)  # type: ignore[arg-type]  # mypy widens the literals
     channel = Channel(link, trace.address, trace.family, web)
     if is_grpc:
         channel.h2 = H2Connection(config=H2Configuration(client_side=True, header_encoding="utf-8"))

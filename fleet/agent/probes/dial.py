@@ -1,7 +1,6 @@
 """A new connection: resolve, check, connect to what was checked, shake hands; each with its time."""
 
 import asyncio
-import contextlib
 import socket
 import ssl
 import time
@@ -31,24 +30,22 @@ class Way:
     contexts: Contexts
 
 
-async def connect(way: Way, target: Target, trace: Trace, *, protocol: Protocol | None) -> Link:
+async def connect(way: Way, target: Target, trace: Trace, *, protocol: Protocol | None, ahead: bytes = b"") -> Link:
     """Return a new connection to the target; the clock of the trace starts here.
 
-    protocol: TLS that offers it ("" offers none); None: without TLS.
+    protocol: TLS that offers it ("" offers none); None: without TLS. ahead: the first request, sent at once.
 
     Raises ProbeError: dns, connect, tls, or skipped for an address that is not allowed.
     """
     session = None if protocol is None else _session(way, target, protocol)
     addresses = await allowed_addresses(way, target, trace)
     sock = await _connect_one(addresses, target, trace)
-    link = Link(session)
+    link = Link(session, ahead)
+    link.say_first(sock)
     if session is None:
         await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
         return link
     trace.phase, began = "tls", time.monotonic()
-    # The server works on the hello while the transport is made.
-    with contextlib.suppress(OSError):
-        link.said = sock.send(session.hello)
     try:
         await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
         trace.tls = await link.secured() - began

@@ -16,15 +16,16 @@ class Gate:
     def __init__(self, at_once: int = AT_ONCE, spacing_seconds: float = SPACING_SECONDS) -> None:
         self._room = asyncio.Semaphore(at_once)
         self._spacing = spacing_seconds
-        self._next = 0.0
+        self._turn = asyncio.Lock()
+        self._began = float("-inf")
 
     @contextlib.asynccontextmanager
     async def through(self) -> AsyncIterator[None]:
         """Wait for room and for our turn; the room is free again at the end."""
         async with self._room:
-            now = time.monotonic()
-            turn = max(now, self._next)
-            self._next = turn + self._spacing
-            if turn > now:
-                await asyncio.sleep(turn - now)
+            async with self._turn:
+                wait = self._began + self._spacing - time.monotonic()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                self._began = time.monotonic()
             yield

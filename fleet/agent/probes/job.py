@@ -33,10 +33,10 @@ class Job:
     channel: Channel | None = None
     without_usage: set[int] = field(default_factory=set)
 
-    async def open(self, web: h11.Connection | None = None) -> Channel:
+    async def open(self, web: h11.Connection | None = None, ahead: bytes = b"") -> Channel:
         """Return the channel, opened if there is none; the clock starts here at the latest. Raises ProbeError."""
         if self.channel is None:
-            self.channel = await open_channel(self.way, self.target, self.trace, web or fresh_web())
+            self.channel = await open_channel(self.way, self.target, self.trace, web or fresh_web(), ahead)
         self.trace.start()
         self.trace.address, self.trace.family = self.channel.address, 6 if ":" in self.channel.address else 4
         return self.channel
@@ -45,7 +45,7 @@ class Job:
         """Send a request over the channel; see `exchange`. Raises ProbeError."""
         web = fresh_web() if self.channel is None else self.channel.web
         data = encode(web, request)
-        channel = await self.open(web)
+        channel = await self.open(web, data)
         try:
             return await exchange(channel, data, self.trace, on_body, limit=self.target.max_body_bytes)
         except LostError as error:

@@ -1,6 +1,8 @@
 """A connection that notes when each piece came, before anybody is woken up to read it; TLS happens in between."""
 
 import asyncio
+import contextlib
+import socket
 import ssl
 import time
 from collections import deque
@@ -17,13 +19,19 @@ class LostError(Exception):
 
 
 class Link(asyncio.Protocol):
-    """One TCP connection. session: TLS for it, None for none. said: bytes of its hello that were sent
-    already. secured_at: when the handshake was over (monotonic)."""
+    """One TCP connection. session: TLS for it, None for none. secured_at: when the handshake was over (monotonic).
 
-    def __init__(self, session: Session | None = None) -> None:
+    ahead: what is sent as soon as it can be, before anybody wakes up: the first request. said: how many bytes of the first
+    message (the session's hello, else what goes ahead) the socket took before there was a transport.
+    """
+
+    def __init__(self, session: Session | None = None, ahead: bytes = b"") -> None:
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before anybody gets hold of this
         self.session = session
         self.said = 0
+        self.ahead = ahead
+        self.ahead_began: float | None = None
+        self._ahead_ended = 0.0
         self.secured_at: float | None = None
         self._pieces: deque[tuple[float, bytes]] = deque()
         self._waiting = 0
@@ -34,11 +42,13 @@ class Link(asyncio.Protocol):
         self._writer: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake, if there is one."""
+        """Say the first message, as far as the socket has not taken it yet."""
         self.transport = transport  # type: ignore[assignment]  # of a stream it is one that reads and writes
         self.transport.set_write_buffer_limits(high=0)
-        if self.session is not None:
-            self.transport.write(self.session.hello[self.said :])
+        rest = self._first[self.said :]
+        if rest:
+            self.transport.write(rest)
+            self._ahead_ended = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
         """Note when."""
@@ -59,11 +69,12 @@ class Link(asyncio.Protocol):
         except (ssl.SSLError, ssl.CertificateError) as error:
             self._tls_error = error
             answer, is_done = session.alert(), False
+        if is_done:
+            self.secured_at = self.ahead_began = time.monotonic()
+            answer += session.encrypt(self.ahead)
         if answer:
             self.transport.write(answer)
-        if is_done:
-            self.secured_at = time.monotonic()
-            _wake(self._reader)
+        self._ahead_ended = time.monotonic()
 
     def _decrypt(self, session: Session, stamp: float, data: bytes) -> None:
         try:
@@ -118,6 +129,30 @@ class Link(asyncio.Protocol):
                 raise LostError(self._error or "closed during the handshake")
             await self._news()
         return self.secured_at
+
+    @property
+    def _first(self) -> bytes:
+        return self.ahead if self.session is None else self.session.hello
+
+    def say_first(self, sock: socket.socket) -> None:
+        """Send the first message before there is a transport: the other side works while it is made."""
+        if self.session is None:
+            self.ahead_began = time.monotonic()
+        if self._first:
+            with contextlib.suppress(OSError):  # whatever is wrong, the transport will find it
+                self.said = sock.send(self._first)
+            self._ahead_ended = time.monotonic()
+
+    async def sent_ahead(self) -> tuple[float, float]:
+        """Return when sending what went ahead began, and when the system had taken all of it. Raises LostError."""
+        began, ended = self.ahead_began, self._ahead_ended
+        if self._writer is not None:
+            await self._writer
+            ended = time.monotonic()
+        if self._error is not None and not self._pieces:
+            raise LostError(self._error)
+        self.ahead = b""
+        return (ended if began is None else began), ended
 
     async def write(self, data: bytes) -> float:
         """Send; returns when the system had taken all of it. Raises LostError."""

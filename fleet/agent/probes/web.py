@@ -74,7 +74,10 @@ async def exchange(channel: Channel, request: bytes, trace: Trace, on_body: OnBo
     connection = channel.web
     channel.is_reusable = False
     trace.phase, trace.send_began = "send", time.monotonic()
-    trace.sent = await channel.link.write(request)
+    if channel.link.ahead:
+        trace.send_began, trace.sent = await channel.link.sent_ahead()
+    else:
+        trace.sent = await channel.link.write(request)
     trace.phase = "wait"
     answer = await _read_head(channel, trace)
     declared = answer.headers.get("content-length", "")
