@@ -22,7 +22,10 @@ class Wanted(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """How the data plane is. applied_version: of the routes that it serves for certain. detail: a sentence on what is wrong."""
+    """How the data plane is. applied_version: of the routes that it serves for certain. detail: a sentence on what is wrong.
+
+    is_settled: that it is of no use to look again within milliseconds.
+    """
 
     state: State
     applied_version: int

@@ -133,7 +133,7 @@ class GatewayLane:
         self._plane.keep()
         reading = self._plane.read()
         self._tell(reading)
-        return KEEP_SECONDS if reading.is_settled or reading.state != "serving" else UNSETTLED_SECONDS
+        return UNSETTLED_SECONDS if reading.state == "serving" and not reading.is_settled else KEEP_SECONDS
 
     def _fetch(self, order: GatewayOrder) -> None:
         """Get the routes that changed, when the panel says that some did."""

@@ -189,6 +189,28 @@ def test_tls_by_files_that_may_be_renewed(own, pair, tmp_path, monkeypatch):
     eventually(lambda: own.lane._reading.detail, lambda detail: detail == "", seconds=5)
 
 
+@pytest.mark.parametrize("missing", ["certificate", "port"])
+def test_what_envoy_cannot_take_yet_is_said_and_taken_when_it_can(own, pair, tmp_path, monkeypatch, missing):
+    monkeypatch.setattr("fleet.agent.gateway.envoy.plane.CERTIFICATE_SECONDS", 0.1)
+    monkeypatch.setattr("fleet.agent.gateway.envoy.plane.REFUSED_SECONDS", 0.5)
+    monkeypatch.setattr("fleet.agent.gateway.envoy.plane.REPEAT_SECONDS", 0.3)
+    taken = socket.socket()
+    if missing == "certificate":
+        files = (str(tmp_path / "chain.pem"), str(tmp_path / "key.pem"))
+        own.order = GatewayOrder(own.order.port, 0, "127.0.0.1", *files)
+    else:
+        taken.bind(("127.0.0.1", own.order.port))
+        taken.listen()
+    version = own.say(chat("chat", pair[0].upstream(1)), keys=[rule(1)], wait=False)
+    failed = eventually(lambda: own.lane._reading, lambda reading: reading.state == "failed", seconds=15)
+    assert "Envoy did not take" in failed.detail
+    assert failed.applied_version == 0
+    taken.close()
+    if missing == "certificate":
+        make_certificate(tmp_path, "late.example")
+    own.await_version(version)
+
+
 def test_endpoints_beyond_what_the_system_lets_envoy_watch_are_served_too(own, pair, monkeypatch):
     one, two = pair
     monkeypatch.setattr(inotify, "budget", lambda pid: 1)

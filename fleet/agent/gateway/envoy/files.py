@@ -85,6 +85,12 @@ class Files:
         self._unconfirmed = {stat for stat, version in wanted.items() if have.get(stat) != version}
         return self._unconfirmed
 
+    def repeat(self) -> None:
+        """Have Envoy read again what it has not taken: it may have refused a port or a certificate that is there by now."""
+        for path, stat in VERSION_OF.items():
+            if stat in self._unconfirmed:
+                replace(self._folder / path, (self._folder / path).read_bytes(), is_forced=True)
+
     # ---- inside
 
     def _write_endpoint(self, route: Route, upstreams: Sequence[Upstream]) -> tuple[int, bool]:

@@ -33,10 +33,13 @@ def prepare(folder: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def replace(path: Path, data: bytes) -> int:
-    """Put `data` in place of a file at once, unless that is what it holds; returns the bytes written. Raises OSError."""
+def replace(path: Path, data: bytes, *, is_forced: bool = False) -> int:
+    """Put `data` in place of a file at once, unless that is what it holds; returns the bytes written. Raises OSError.
+
+    is_forced: even if it holds that already, so that whoever watches it reads it again.
+    """
     try:
-        if path.read_bytes() == data:
+        if path.read_bytes() == data and not is_forced:
             return 0
     except FileNotFoundError:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from fleet.agent.orders import Route, Upstream
 
 # Envoy takes a file within milliseconds; one that it has not taken by then, it will not take.
 REFUSED_SECONDS: Final = 5.0
+REPEAT_SECONDS: Final = 2.0
 CERTIFICATE_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class EnvoyPlane:
         self._complaints: dict[str, str] = {}
         self._version, self._applied = 0, 0
         self._written_at = 0.0
-        self._look_at_certificate = 0.0
+        self._look_at_certificate = self._repeat_at = 0.0
         self._is_ready = False
         self.rewritten: list[str] = []
 
@@ -79,15 +80,19 @@ class EnvoyPlane:
     def read(self) -> Reading:
         """Return how Envoy is, and which routes it has."""
         state, detail = self._state()
+        is_refused = False
         if state == "serving" and self._applied != self._version:
             waiting = self._files.waiting(self._process.admin)
             if waiting is not None and not waiting:
                 self._applied = self._version
             elif time.monotonic() - self._written_at > REFUSED_SECONDS:
+                self._repeat()
+                is_refused = True
+                state = "serving" if self._applied else "failed"
                 names = ", ".join(sorted(waiting or ())[:3])
                 detail = f"Envoy did not take {names or 'its files'}. {last_line(self._folder / ENVOY_LOG)}"
         complaints = " ".join(filter(None, [detail, self._certificate.problem, *self._complaints.values()]))
-        is_settled = state != "starting" and self._applied == self._version
+        is_settled = state != "starting" and (self._applied == self._version or is_refused)
         return Reading(state, self._applied, complaints[:500], is_settled)
 
     def refresh(self) -> None:
@@ -119,6 +124,11 @@ class EnvoyPlane:
     def pid(self) -> int | None:
         """Envoy's process, None when it does not run."""
         return self._process.pid
+
+    def _repeat(self) -> None:
+        if time.monotonic() >= self._repeat_at:
+            self._repeat_at = time.monotonic() + REPEAT_SECONDS
+            self._files.repeat()
 
     def _state(self) -> tuple[State, str]:
         if self._executable is None:
