@@ -65,7 +65,7 @@ def known_of(live: Mapping[str, Any]) -> str:
 
 
 def status_of(endpoint: Any, at: datetime) -> dict[str, Any]:
-    """Return what moves with the endpoint's state. Twelve queries."""
+    """Return what moves with the endpoint's state. Thirteen queries at most."""
     live = endpoint_live(endpoint)
     rollouts = list(rollout_list(endpoint=endpoint.pk)[:5])
     rollout = next((each for each in rollouts if each.ended_at is None), None)

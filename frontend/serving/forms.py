@@ -298,7 +298,7 @@ class SecretForm(forms.Form):
 
     name = forms.CharField(
         label=gettext_lazy("Name"), max_length=64, widget=forms.TextInput(attrs=PLAIN | {"placeholder": "HF_TOKEN"}),
-        help_text=gettext_lazy("Capital letters, digits and _. A name that is there gets the new value."),
+        help_text=gettext_lazy("Letters, digits, _ and -. A name that is there gets the new value."),
     )  # fmt: skip
     value = forms.CharField(
         label=gettext_lazy("Value"),

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from endpoints.costs import HourlyCost, endpoint_costs
 from endpoints.engines.registry import ENGINES
 from endpoints.enums import Phase
-from endpoints.models import Endpoint, Gateway, Replica
+from endpoints.models import Endpoint, Gateway, Replica, Revision
 from endpoints.selectors import endpoint_list, gateway_list, gateway_url
 from endpoints.traffic import WINDOWS, Latency, Traffic, traffic_of
 from frontend.serving.words import engine_label
@@ -93,7 +93,7 @@ class EndpointRow:
 
 
 def rows_of(endpoints: Sequence[Any], at: datetime) -> list[EndpointRow]:
-    """Return endpoints (of `endpoint_list`) with their numbers. Eleven queries at most however many."""
+    """Return endpoints (of `endpoint_list`) with their numbers. Twelve queries at most however many."""
     if not endpoints:
         return []
     ids = [each.pk for each in endpoints]
@@ -104,11 +104,25 @@ def rows_of(endpoints: Sequence[Any], at: datetime) -> list[EndpointRow]:
     waiting = dict(open_replicas.annotate(queue=Sum("waiting")).values_list("endpoint_id", "queue"))
     gateway = gateway_list().first()
     base = gateway_url(gateway) if gateway is not None else ""
-    return [_row(each, traffic[each.pk], waiting.get(each.pk), costs[each.pk], base) for each in endpoints]
+    untried = _newest([each.pk for each in endpoints if not (each.active_revision_id or each.target_revision_id)])
+    return [
+        _row(each, untried.get(each.pk), (traffic[each.pk], waiting.get(each.pk), costs[each.pk]), base)
+        for each in endpoints
+    ]
 
 
-def _row(endpoint: Any, traffic: Traffic, waiting: float | None, cost: HourlyCost, base: str) -> EndpointRow:
-    revision = endpoint.active_revision or endpoint.target_revision
+def _newest(ids: Sequence[int]) -> dict[int, Revision]:
+    """Return the newest revision of endpoints of which nothing serves or is rolled out: what was tried last."""
+    if not ids:
+        return {}
+    return {each.endpoint_id: each for each in Revision.objects.filter(endpoint__in=ids).order_by("number")}
+
+
+def _row(
+    endpoint: Any, tried: Revision | None, numbers: tuple[Traffic, float | None, HourlyCost], base: str
+) -> EndpointRow:
+    revision = endpoint.active_revision or endpoint.target_revision or tried
+    traffic, waiting, cost = numbers
     return EndpointRow(
         endpoint=endpoint,
         ready=endpoint.ready,

@@ -164,7 +164,7 @@ def _row(row: Progress, usual: Mapping[Step, float], note: str) -> StepRow:
         word=_word(row.state),
         tone=_TONES[row.state],
         owner=str(STEP_OWNERS[row.step]),
-        usual=usual.get(row.step),
+        usual=usual.get(row.step) if row.state != StepState.SKIPPED else None,
         note=note,
     )
 

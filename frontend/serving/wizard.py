@@ -209,4 +209,9 @@ def spec_of(made: Wizard, *, environment: Mapping[str, Any] | None = None) -> En
     if model["kind"] == "custom":
         paths = {"ready_path": model["ready_path"] or "/", "health_path": model["health_path"]}
         spec["custom"] = {"command": shlex.split(model["command"]), **paths}
-    return EngineSpec.from_json(spec)
+    made_spec = EngineSpec.from_json(spec)
+    # What is as it is anyway stays out, so that a comparison shows what somebody changed.
+    usual = EngineSpec(kind=made_spec.kind)
+    return EngineSpec.from_json(
+        {name: value for name, value in spec.items() if value != getattr(usual, name, None)} | {"kind": made_spec.kind}
+    )

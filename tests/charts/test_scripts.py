@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frontend.lean import without_comments
+from frontend.lean import uncommented, without_comments
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -55,6 +55,11 @@ def loaded(path: Path, seen: set[Path]) -> set[Path]:
     return seen
 
 
+def strings_of(code: str) -> list[str]:
+    """The strings of a script, in their order."""
+    return re.findall(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`[^`\n]*`""", code)
+
+
 def test_the_pure_parts_pass_their_tests_in_node() -> None:
     run_tests(sorted(HERE.glob("*.test.mjs")), HERE)
 
@@ -71,27 +76,33 @@ def test_the_scripts_that_browsers_get_pass_them_too(tmp_path: Path) -> None:
     parse_all(sorted((tmp_path / "frontend" / "static" / "js").rglob("*.js")))
 
 
-def test_only_comments_and_indentation_are_left_out() -> None:
+def test_only_comments_indentation_and_needless_blanks_are_left_out() -> None:
     head = "// @ts-check\n/**\n * What it is.\n */\nexport function f(a) {\n  // why\n"
     code = head + '  return "// no comment" + /** @type {any} */ (a); // kept\n}\n'
-    assert without_comments(code) == 'export function f(a) {\nreturn "// no comment" + (a); // kept\n}\n'
+    assert without_comments(code) == 'export function f(a){return "// no comment"+(a); // kept\n}\n'
+
+
+def test_a_comment_behind_code_never_swallows_the_line_after_it() -> None:
+    code = "a(); // see b(\nc(); // one,\nd = e;\nif (a && b) {\n  f();\n}\n"
+    assert without_comments(code) == "a(); // see b(\nc(); // one,\nd=e;if(a&&b){f();}\n"
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_no_string_of_ours_spans_lines_or_looks_like_a_comment(path: Path) -> None:
     code = without_comments(path.read_text())
     assert all(line.count("`") % 2 == 0 for line in code.splitlines()), "a template string over several lines"
-    strings = re.findall(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`[^`\n]*`""", without_comments(path.read_text()))
-    assert not [text for text in strings if "/*" in text]
+    assert not [text for text in strings_of(code) if "/*" in text]
+    assert not re.search(r"`[^`\n]*\$\{[^}`\n]*`", code), "a template string within another"
+    assert strings_of(code) == strings_of(uncommented(path.read_text())), "a string is not as it was written"
 
 
 def test_the_heaviest_page_stays_within_the_budget() -> None:
     scripts = loaded(STATIC / "js" / "app.js", set())
     for name in SERVER_PAGE:
         loaded(STATIC / "js" / "modules" / f"{name}.js", scripts)
-    sizes = {path.name: len(gzip.compress(without_comments(path.read_text()).encode(), 9)) for path in scripts}
+    sizes = {path: len(gzip.compress(without_comments(path.read_text()).encode(), 9)) for path in scripts}
     for path in (STATIC / "vendor" / "uplot" / "uPlot.iife.min.js", STATIC / "vendor" / "htmx" / "htmx.min.js"):
-        sizes[path.name] = len(gzip.compress(path.read_bytes(), 9))
+        sizes[path] = len(gzip.compress(path.read_bytes(), 9))
     assert sum(sizes.values()) <= BUDGET_BYTES, (sum(sizes.values()), sizes)
 
 

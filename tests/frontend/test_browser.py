@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
+from endpoints.live import endpoint_snapshot
+from endpoints.models import Endpoint
 from fleet.agent import wire
 from fleet.models import Server
 from fleet.services.joining import server_join
@@ -18,6 +20,7 @@ from tests.accounts.people import PASSWORD
 from tests.charts.fleet_data import HOST_FACTS
 from tests.fleet.factories import Machine, joined
 from tests.frontend.leasing import simulated
+from tests.frontend.serving import serving_world
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: no page was opened in a browser"
@@ -202,6 +205,9 @@ def test_shortcuts_go_rest_while_typing_and_can_be_switched_off(window, people):
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("e")
+    page.wait_for_url("**/endpoints/")
+    page.keyboard.press("g")
+    page.keyboard.press("v")
     page.wait_for_url("**/events/")
     people["admin"].has_shortcuts = False
     people["admin"].save()
@@ -288,6 +294,69 @@ def test_axe_finds_nothing_grave(window, theme):
         if grave:
             found[path] = [(v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in grave]
     assert found == {}
+
+
+def endpoint_pages(world):
+    """Addresses of the pages of endpoints, with something on each."""
+    chat, broken = f"/endpoints/{world['endpoint'].pk}", f"/endpoints/{world['broken'].pk}"
+    model = "kind=vllm&source=huggingface&model=Qwen/Qwen3-8B&runtime=process"
+    shape = "parameters=8.2&layers=36&attention_heads=32&kv_heads=8&head_size=128&precision=bfloat16&context=8192"
+    return [
+        "/endpoints/", f"{chat}/", f"{chat}/replicas/", f"{chat}/revisions/?before=1&after=2", f"{chat}/keys/",
+        f"{chat}/settings/", f"{chat}/scale/?replicas=1", f"{chat}/delete/", f"{chat}/deploy/?arg_max_num_seqs=32&step=review",
+        f"{broken}/runs/{world['failed_run'].pk}/", f"/replicas/{world['failing'].pk}/", "/endpoints/new/",
+        f"/endpoints/new/?{model}&{shape}&concurrency=4&gpus=1&step=hardware",
+        f"/endpoints/new/?{model}&{shape}&concurrency=4&gpus=1&step=arguments",
+        "/gateways/", "/gateways/new/", "/keys/", "/keys/new/", "/secrets/", f"/servers/{world['server'].pk}/serving/",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh-hans", "dark")])
+def test_axe_finds_nothing_grave_on_pages_of_endpoints_and_none_is_wider_than_a_phone(window, people, language, theme):
+    world = outside(serving_world)
+    people["admin"].language = language
+    people["admin"].save()
+    page = window("/settings/", color_scheme=theme)
+    found = {}
+    for path in endpoint_pages(world):
+        page.set_viewport_size({"width": 1280, "height": 844})
+        page.goto(path)
+        page.wait_for_load_state("load")
+        grave = [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE]
+        page.set_viewport_size({"width": 390, "height": 844})
+        extra = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if grave or extra > 0:
+            found[path] = [extra, *((v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in grave)]
+    assert found == {}
+
+
+def test_a_log_follows_what_the_socket_says_and_is_filtered_while_one_types(window):
+    world = outside(serving_world)
+    replica = world["replica"]
+    page = window()
+    say = sayer(page)
+    page.goto(f"/replicas/{replica.pk}/")
+    expect(page.locator("[data-log]")).to_contain_text("Application startup complete")
+    say(f"replica.{replica.pk}", {"log": {"1:900": {"text": "GET /v1/models\nERROR boom\n", "skipped": 0}}})
+    expect(page.locator("[data-log]")).to_contain_text("ERROR boom")
+    page.locator("#log-q").fill("error")
+    expect(page.locator("[data-log] span:visible")).to_have_count(1)
+    page.locator("[data-log-wrap]").click()
+    expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "false")
+
+
+def test_an_endpoint_that_changes_is_seen_without_a_reload(window):
+    world = outside(serving_world)
+    endpoint = world["endpoint"]
+    page = window()
+    say = sayer(page)
+    page.goto(f"/endpoints/{endpoint.pk}/")
+    page.evaluate("window.isSamePage = true")
+    expect(page.locator("#endpoint-status")).to_contain_text("Revision 1")
+    outside(Endpoint.objects.filter(pk=endpoint.pk).update, desired_replicas=7)
+    say(f"endpoint.{endpoint.pk}", outside(endpoint_snapshot, endpoint.pk))
+    expect(page.locator("#replicas")).to_have_value("7")
+    assert page.evaluate("window.isSamePage")
 
 
 def test_axe_finds_nothing_grave_where_the_rail_shows_icons_alone(window):

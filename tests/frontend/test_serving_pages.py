@@ -57,13 +57,13 @@ MANAGED = {
 PARTS = ("part=",)
 # Each includes 3 of the shell: session, person, silent agents.
 QUERIES = {
-    "/endpoints/": 18,
+    "/endpoints/": 19,
     "endpoint": 20,
     "endpoint-replicas": 7,
     "endpoint-revisions": 6,
     "replica": 7,
     "run": 8,
-    "failed-run": 13,
+    "failed-run": 15,
     "/gateways/": 7,
     "/keys/": 5,
     "server": 25,

@@ -56,7 +56,7 @@ def endpoint_deploy(request: PageRequest, endpoint_id: int) -> HttpResponse:
 def _answer(request: PageRequest, made: Wizard, base: Revision | None, context: dict[str, Any]) -> HttpResponse:
     status = 200
     if made.step == "review":
-        form = ReviewForm(request.POST or None, initial=_environment(base))
+        form = ReviewForm(request.POST if request.method == "POST" else None, initial=_environment(base))
         if request.method == "POST":
             rollout = _deploy(request, made, form)
             if rollout is not None:

@@ -1,0 +1,46 @@
+// Endpoints live: what a page compares with a frame, sums over engines, and pieces of a log that come twice or out of order.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+
+import { knownOf, sumOf } from "../../frontend/static/js/endpoint_frames.js";
+import { hasText, LogPieces } from "../../frontend/static/js/log_lines.js";
+
+const cases = JSON.parse(readFileSync(new URL("./endpoint_cases.json", import.meta.url), "utf8"));
+
+test("a frame is compared by the same text as the server wrote into the page", () => {
+  for (const each of cases) assert.equal(knownOf(each.endpoint, each.replicas), each.known);
+});
+
+test("figures that move do not count as another state", () => {
+  const [, { endpoint, replicas, known }] = cases;
+  const moved = { ...replicas, 12: { ...replicas["12"], waiting: 40, running: 3 } };
+  assert.equal(knownOf(endpoint, moved), known);
+});
+
+test("a sum is missing only when nobody tells a part of it", () => {
+  assert.equal(sumOf([]), null);
+  assert.equal(sumOf([null, null]), null);
+  assert.equal(sumOf([null, 2, 0]), 2);
+});
+
+test("pieces of a log are shown once and in the order of their offsets", () => {
+  const pieces = new LogPieces(1, 10);
+  const frame = { "1:30": { text: "three\n", skipped: 0 }, "1:10": { text: "one\n", skipped: 0 }, "1:20": { text: "two\nand\n", skipped: 5 } };
+  assert.deepEqual(pieces.take(frame), { lines: ["… 5 bytes …", "two", "and", "three"], isAnew: false });
+  assert.deepEqual(pieces.take(frame), { lines: [], isAnew: false });
+});
+
+test("a new start of the engine begins an empty log, and late lines of the old one are left out", () => {
+  const pieces = new LogPieces(1, -1);
+  pieces.take({ "1:0": { text: "old\n", skipped: 0 } });
+  const anew = pieces.take({ "1:4": { text: "older\n", skipped: 0 }, "2:0": { text: "new\n", skipped: 0 } });
+  assert.deepEqual(anew, { lines: ["new"], isAnew: true });
+  assert.deepEqual(pieces.take({ "1:9": { text: "late\n", skipped: 0 } }), { lines: [], isAnew: false });
+});
+
+test("lines are found whatever their case, and every line without a search", () => {
+  assert.ok(hasText("CUDA out of memory", "cuda OUT"));
+  assert.ok(hasText("anything", ""));
+  assert.ok(!hasText("INFO", "error"));
+});
