@@ -282,7 +282,7 @@ class EndpointTraffic(Struct, omit_defaults=True):
 class TrafficReport(Struct, omit_defaults=True):
     """Body of POST TRAFFIC_PATH. run_id, seq: a message said twice is stored once, and those of a run come in order.
 
-    from_ms: start of the span of 10 s; several messages may be of one span, and add up. One without endpoints says how it is.
+    from_ms: start of the span of 10 s, of which one message tells. One without endpoints says how it is.
     state: `serving`, `starting`, `failed`; applied_version: of the routes that the data plane runs with.
     """
 

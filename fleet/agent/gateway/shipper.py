@@ -32,9 +32,16 @@ TICK_SECONDS: Final = 1.0
 SPOOL_BYTES: Final = 32 * 1024 * 1024
 SPOOL_SECONDS: Final = 24 * 3600.0
 CURSOR: Final = "cursor.json"
-_HEAD: Final = struct.Struct("<QQ")
+_HEAD: Final = struct.Struct("<QQQ")  # inode and offset of the cursor (0: none), span
 
 log = logging.getLogger(__name__)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far reports go: everything before the cursor, and no span after this one."""
+
+    cursor: Cursor | None
+    span_ms: int
 
 
 class Panel(Protocol):
@@ -68,7 +75,8 @@ class Shipper:
         self._plane = plane
         self._reading = reading
         self._spool = Spool(folder / "traffic", max_bytes=SPOOL_BYTES, max_age_seconds=SPOOL_SECONDS)
-        self._log.start_at(self._last_cursor())
+        self._last_span = 0
+        self._log.start_at(self._take_up())
         self._run_id = str(uuid4())
         self._seq = 0
         self._backoff = Backoff(1.0, 60.0)
@@ -109,7 +117,12 @@ class Shipper:
             self._send()
 
     def cut(self, now_ms: int) -> None:
-        """Write a report for each span that is over, in the order of the log."""
+        """Write a report for each span that is over, in the order of the log.
+
+        Each span is told of once: a line that comes after its span was told of counts in the next one.
+        """
+        if self._last_span > now_ms + SPAN_MS:
+            self._last_span = 0  # the clock was set back
         current = span_of(now_ms - LATE_MS)
         in_flight = self._plane.in_flight()
         waiting: list[Line] = []
@@ -119,15 +132,15 @@ class Shipper:
             if line is None:
                 cursor = behind
                 continue
-            begins = span_of(line.ended_ms)
+            begins = max(span_of(line.ended_ms), self._last_span + SPAN_MS if self._last_span else 0)
+            if current <= begins <= now_ms + SPAN_MS:
+                break  # of a span that goes on; read again then
             if waiting and begins > span:
                 self._append(waiting, span, {}, cursor)
                 is_told, waiting = True, []
-            if begins >= current and begins <= now_ms + SPAN_MS:
-                break  # of a span that goes on; read again then
             span, cursor = (begins if not waiting else span), behind
             waiting.append(line)
-        if waiting or not is_told or any(in_flight.values()):
+        if waiting or not is_told:
             self._append(waiting, span if waiting else current - SPAN_MS, in_flight, cursor if waiting else None)
 
     # ---- inside
@@ -146,7 +159,10 @@ class Shipper:
             detail=reading.detail[:500],
             data_plane=self._plane.name,
         )
-        head = _HEAD.pack(cursor.inode, cursor.offset) if cursor is not None else _HEAD.pack(0, 0)
+        if report.endpoints:
+            self._last_span = max(self._last_span, from_ms)
+        inode, offset = (cursor.inode, cursor.offset) if cursor is not None else (0, 0)
+        head = _HEAD.pack(inode, offset, self._last_span)
         if not report.endpoints and cursor is None and len(self._spool):
             return  # nothing to say but how it is, and that is out of date when this is sent
         self._spool.append(self._run_id, self._seq, len(lines), head + msgspec.msgpack.encode(report))
@@ -177,19 +193,22 @@ class Shipper:
 
     def _keep_cursor(self, body: bytes) -> None:
         """Note how far reports go before the file of this one is removed."""
-        cursor = _cursor_of(body)
-        if cursor is not None:
+        place = _place_of(body)
+        if place.cursor is not None:
             with suppress(OSError):
-                replace(self._folder / CURSOR, msgspec.json.encode(cursor))
+                replace(self._folder / CURSOR, msgspec.json.encode(place))
 
-    def _last_cursor(self) -> Cursor | None:
-        newest = None
+    def _take_up(self) -> Cursor | None:
+        """Return how far the reports of earlier runs go."""
+        newest = Place(None, 0)
         with suppress(OSError, msgspec.MsgspecError):
-            newest = msgspec.json.decode((self._folder / CURSOR).read_bytes(), type=Cursor)
+            newest = msgspec.json.decode((self._folder / CURSOR).read_bytes(), type=Place)
         for path in sorted((self._folder / "traffic").glob("*.batch")):
             with suppress(OSError, struct.error):
-                newest = _cursor_of(path.read_bytes()) or newest
-        return newest
+                place = _place_of(path.read_bytes())
+                newest = Place(place.cursor or newest.cursor, max(place.span_ms, newest.span_ms))
+        self._last_span = newest.span_ms
+        return newest.cursor
 
     def _rotate(self) -> None:
         self._log.drop_old()
@@ -219,9 +238,9 @@ def _line(raw: bytes) -> Line | None:
     return line
 
 
-def _cursor_of(body: bytes) -> Cursor | None:
-    inode, offset = _HEAD.unpack_from(body)
-    return Cursor(inode, offset) if inode else None
+def _place_of(body: bytes) -> Place:
+    inode, offset, span_ms = _HEAD.unpack_from(body)
+    return Place(Cursor(inode, offset) if inode else None, span_ms)
 
 
 def _now_ms() -> int:

@@ -99,6 +99,21 @@ def test_lines_come_in_spans_and_those_of_a_span_that_goes_on_wait(tmp_path):
     assert {report.applied_version for report in box.reports} == {5}
 
 
+def test_a_span_is_told_of_once_with_what_is_under_way_even_if_a_line_comes_late(tmp_path):
+    box = Box()
+    box.in_flight = lambda: {"a": 3, "b": 1}
+    write(tmp_path, START + 100, START + 12_000)
+    shipper_of(tmp_path, box).turn(START + 11_600)
+    write(tmp_path, START + 9_000)  # after its span was told of, by a run of the agent that ended
+    shipper = shipper_of(tmp_path, box)
+    shipper.turn(START + 21_600)
+    shipper.turn(START + 31_600)
+    spans = [(report.from_ms - START, one.endpoint) for report in box.reports for one in report.endpoints]
+    assert len(set(spans)) == len(spans)
+    assert sum(one.requests for report in box.reports for one in report.endpoints) == 3
+    assert {one.in_flight for report in box.reports for one in report.endpoints if one.endpoint == "a"} == {3}
+
+
 def test_a_kill_between_any_two_steps_neither_loses_a_line_nor_tells_it_twice(tmp_path):
     box = Box()
     write(tmp_path, *(START + at for at in range(100, 60_000, 500)))
