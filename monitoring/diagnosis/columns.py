@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,9 @@ from monitoring.diagnosis.enums import Measure
 from monitoring.diagnosis.evidence import Marker, Probed, Round
 
 Array = npt.NDArray[np.float64]
-# Our own doing, or nobody's: neither an answer of the endpoint nor a failure of it.
-_NOT_ASKED = frozenset({"aborted", "vantage_down"})
-_TOO_LATE = "skipped"  # the one before was still running: a user would have waited as well
+# Reasons of the prober. The one before was still running: a user would have waited as well, so it counts as over everything.
+_OVERLAP: Final = "overlap"
+_CLOSING: Final = "no_keep_alive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Columns:
 class Kept:
     """What is left of a vantage's rounds. n: asked and counted; late: of them, skipped because the one before still ran.
 
-    errors_outside, errors_host: failed; reached: the phases in which they ended. put_aside: suspect or never asked.
+    errors_outside, errors_host: failed; reached: the phases in which they ended. put_aside: suspect or never asked. closing: warm
+    probes that found the server to close each connection.
     """
 
     vantage: str
@@ -57,6 +59,7 @@ class Kept:
     errors_host: int
     late: int
     put_aside: int
+    closing: int = 0
     reached: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -71,7 +74,7 @@ def kept_rounds(vantage: str, rounds: Iterable[Round], measure: Measure) -> Kept
     asked = [entry for entry in given if _is_counted(entry.cold) and _is_counted(entry.host)]
     outside = [entry.cold for entry in asked if _failed(entry.cold)]
     host = [entry.host for entry in asked if _failed(entry.host)]
-    late = sum(_TOO_LATE in {entry.cold.outcome, entry.host.outcome} for entry in asked)
+    late = sum(_is_late(entry.cold) or _is_late(entry.host) for entry in asked)
     pairs = [entry for entry in asked if _answered(entry.cold, measure) and _answered(entry.host, measure)]
     return Kept(
         vantage=vantage,
@@ -81,6 +84,7 @@ def kept_rounds(vantage: str, rounds: Iterable[Round], measure: Measure) -> Kept
         errors_host=len(host),
         late=late,
         put_aside=len(given) - len(asked),
+        closing=sum(entry.warm is not None and entry.warm.reason == _CLOSING for entry in asked),
         reached=Counter(f"{probe.phase_reached}" for probe in (*outside, *host)),
     )
 
@@ -96,11 +100,17 @@ def judged(probe: Probed, measure: Measure) -> float | None:
 
 
 def _is_counted(probe: Probed) -> bool:
-    return not probe.is_suspect and probe.outcome not in _NOT_ASKED
+    """Whether it was asked: neither our own doing (suspect, offline) nor refused by the prober before the first packet."""
+    is_asked = probe.outcome not in {"vantage_down", "skipped"} or _is_late(probe)
+    return is_asked and not probe.is_suspect
+
+
+def _is_late(probe: Probed) -> bool:
+    return probe.outcome == "skipped" and probe.reason == _OVERLAP
 
 
 def _failed(probe: Probed) -> bool:
-    return probe.outcome not in {"ok", _TOO_LATE}
+    return probe.outcome not in {"ok", "skipped"}
 
 
 def _answered(probe: Probed, measure: Measure) -> bool:

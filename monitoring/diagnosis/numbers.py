@@ -16,6 +16,7 @@ def numbers_of(kept: Kept, case: Case) -> dict[str, float | None]:
         "put_aside": kept.put_aside,
         "errors_outside": kept.errors_outside,
         "errors_host": kept.errors_host,
+        "closed_connections": kept.closing,
         "outside_ms": figures.outside_p,
         "outside_p50_ms": figures.outside,
         "host_ms": figures.host_p,

@@ -51,6 +51,9 @@ WHY: Final[Mapping[str, Text]] = {
     ),
     "dns": _("Looking up the name takes %(dns_ms)s ms of usually %(outside_p50_ms)s ms."),
     "handshake": _("Opening a connection takes %(open_ms)s ms of usually %(outside_p50_ms)s ms; open ones do without."),
+    "handshake_closed": _(
+        "The server closes the connection after each answer; opening one takes %(open_ms)s ms of usually %(outside_p50_ms)s ms."
+    ),
     "distance": _("One round trip takes %(rtt_ms)s ms, and open connections are slow as well: the server is far away."),
     "gateway": _("%(hop_ms)s ms pass that are neither the line nor the model: a gateway or proxy takes them."),
     "buffering": _(

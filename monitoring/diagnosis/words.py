@@ -85,6 +85,8 @@ def who_is_affected(found: Diagnosis) -> str:
 
 def _variant(found: Diagnosis) -> str:
     numbers = found.numbers
+    if found.verdict is Verdict.HANDSHAKE and numbers.get("closed_connections"):
+        return "handshake_closed"
     has = {
         Verdict.QUEUEING: numbers.get("queue_share") is not None,
         Verdict.NOT_ENOUGH_DATA: found.side is not Side.HOST,

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from django.utils import translation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from monitoring.diagnosis.enums import ActionKind, Measure, Side, Verdict
 from monitoring.diagnosis.evidence import CpuFacts, EngineFacts, Evidence, GpuSample, Marker, Objective, Round
 from monitoring.diagnosis.report import Diagnosis
 from monitoring.diagnosis.tree import diagnose
+from monitoring.diagnosis.words import why
 from tests.monitoring.diagnosis.worlds import WORLDS, World, evidence, probe
 
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +31,7 @@ def probes(draw):
     suspect = draw(st.integers(0, 30)) == 0
     return probe(
         outcome=outcome,
+        reason=draw(st.sampled_from(["", "overlap", "no_keep_alive"])),
         total_ms=total,
         completion_tokens=tokens,
         is_suspect=suspect,
@@ -98,7 +101,7 @@ def slower(entry, by):
 
 
 FIELDS = (
-    "outcome", "phase_reached", "dns_ms", "tcp_ms", "tls_ms", "transfer_ms", "ttft_ms", "tpot_ms", "completion_tokens",
+    "outcome", "reason", "phase_reached", "dns_ms", "tcp_ms", "tls_ms", "transfer_ms", "ttft_ms", "tpot_ms", "completion_tokens",
     "e2e_ms", "total_ms", "loop_lag_ms", "is_suspect",
 )  # fmt: skip
 NETWORKS = ["slow names", "new connections", "far away", "slow gateway", "thin uplink", "buffering gateway"]
@@ -186,6 +189,29 @@ def test_failures_count_as_infinitely_slow_and_put_no_number_into_the_report():
 def test_evidence_that_makes_no_sense_is_refused_by_name(make, cause):
     with pytest.raises(ValueError, match=cause):
         make()
+
+
+def test_a_round_that_had_to_wait_for_the_one_before_is_over_every_threshold():
+    measured = evidence(World(threshold=500), 1)
+    late = probe(outcome="skipped", reason="overlap", phase_reached="start")
+    rounds = (*(replace(entry, cold=late) for entry in measured.rounds[:4]), *measured.rounds[4:])
+    found = diagnose(replace(measured, rounds=rounds), resamples=20)
+    assert found.verdict is not Verdict.HEALTHY
+    assert (found.numbers["outside_ms"], found.numbers["errors_outside"]) == (None, 0)
+
+
+def test_what_the_prober_refused_before_the_first_packet_is_put_aside():
+    measured = evidence(World(threshold=500), 1)
+    refused = probe(outcome="skipped", reason="address_refused", phase_reached="start")
+    rounds = (*(replace(entry, cold=refused) for entry in measured.rounds[:4]), *measured.rounds[4:])
+    found = diagnose(replace(measured, rounds=rounds), resamples=20)
+    assert (found.verdict, found.numbers["put_aside"], found.numbers["rounds"]) == (Verdict.HEALTHY, 4, 36)
+
+
+def test_a_server_that_closes_every_connection_is_told_so():
+    found = diagnose(evidence(WORLDS["connections closed each time"][1], 1), resamples=20)
+    with translation.override("en"):
+        assert why(found).startswith("The server closes the connection after each answer")
 
 
 def test_nothing_at_all_is_not_enough():

@@ -58,6 +58,7 @@ class World:
     slow_by: float = 0.0
     slots: int = 32
     has_warm: bool = True
+    is_closing: bool = False
     has_lengths: bool = False
     has_steps: bool = False
     rounds: int = 40
@@ -99,10 +100,16 @@ def one_round(world, draw, number, load, vantage):
         at=1_000_000.0 + number * SLOT_SECONDS,
         vantage=vantage,
         cold=outside(world, draw, load, late, "cold"),
-        warm=outside(world, draw, load, late, "warm") if world.has_warm else None,
+        warm=warm(world, draw, load, late),
         host=on_host(world, draw, load, late),
         control=probe(total_ms=world.control * draw.lognormal(0, 0.2)),
     )
+
+
+def warm(world, draw, load, late):
+    if world.is_closing:
+        return probe(outcome="skipped", reason="no_keep_alive", phase_reached="start")
+    return outside(world, draw, load, late, "warm") if world.has_warm else None
 
 
 def probe(**given):
@@ -206,6 +213,7 @@ WORLDS = {
     "slow names": ("dns", World(dns=420.0)),
     "new connections": ("handshake", World(rtt=85.0, tls_trips=2.0, threshold=400)),
     "new connections, never warm": ("handshake", World(rtt=85.0, tls_trips=2.0, threshold=400, has_warm=False)),
+    "connections closed each time": ("handshake", World(rtt=85.0, tls_trips=2.0, threshold=400, is_closing=True)),
     "far away": ("distance", World(rtt=270.0, threshold=350)),
     "slow gateway": ("gateway", World(hop=450.0)),
     "buffering gateway": ("buffering", replace(STREAM, is_buffered=True)),
@@ -253,6 +261,7 @@ WORLDS = {
     ),
     "both": ("mixed", World(rtt=130.0, tls_trips=2.0, base=700.0, has_lengths=True)),
     "failing": ("availability", World(failing=0.25)),
+    "broken off": ("availability", World(failing=0.25, failing_phase=("aborted", "transfer"))),
     "busy prober": ("vantage_bad", World(lag=45.0)),
     "control slow": ("vantage_bad", World(dns=420.0, control=1500.0)),
     "short look": ("not_enough_data", World(dns=420.0, rounds=29)),
