@@ -23,7 +23,7 @@ class Said:
 
 
 # Why a wanted replica is missing (endpoints.rollout.plan), and why an agent gave one up (fleet.agent.orders.ReplicaStatus).
-REASONS: Final[Mapping[str, tuple[Promise, Promise]]] = {
+REASONS: Final[Mapping[str, tuple[Promise, Promise | str]]] = {
     "no_free_gpu": (
         gettext_lazy("No server that may take it has a free GPU."),
         gettext_lazy("Add a server, free a card, or let the placement include more servers."),
@@ -44,8 +44,8 @@ REASONS: Final[Mapping[str, tuple[Promise, Promise]]] = {
         gettext_lazy("Its new replicas did not answer within the deadline."),
         gettext_lazy("Look at the log; raise the deadline when the model is just large."),
     ),
-    "superseded": (gettext_lazy("Another rollout took its place."), gettext_lazy("")),
-    "user": (gettext_lazy("Called off by a person."), gettext_lazy("")),
+    "superseded": (gettext_lazy("Another rollout took its place."), ""),
+    "user": (gettext_lazy("Called off by a person."), ""),
     "failed": (gettext_lazy("A replica of it failed."), gettext_lazy("Look at its log.")),
     "pull_failed": (
         gettext_lazy("The image could not be pulled."),
