@@ -1,6 +1,7 @@
 """One probe in the making: what a kind of probe gets to work with."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import h11
@@ -23,6 +24,7 @@ class Job:
     """One probe. nonce: its unique text. channel: open already for a warm one, else opened at first need.
 
     without_usage: ids of targets whose engine refuses to be asked for its token counts; shared by all probes of a process.
+    on_open: called when the connection is open.
     """
 
     way: Way
@@ -32,12 +34,15 @@ class Job:
     trace: Trace = field(default_factory=Trace)
     channel: Channel | None = None
     without_usage: set[int] = field(default_factory=set)
+    on_open: Callable[[], None] | None = None
 
     async def open(self, web: h11.Connection | None = None, ahead: bytes = b"") -> Channel:
         """Return the channel, opened if there is none; the clock starts here at the latest. Raises ProbeError."""
         if self.channel is None:
             self.channel = await open_channel(self.way, self.target, self.trace, web or fresh_web(), ahead)
         self.trace.start()
+        if self.on_open is not None:
+            self.on_open()
         self.trace.address, self.trace.family = self.channel.address, 6 if ":" in self.channel.address else 4
         return self.channel
 

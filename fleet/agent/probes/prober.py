@@ -66,35 +66,51 @@ class Prober:
             self._kept.popitem()[1][1].link.abort()
 
     async def run(
-        self, target: Target, connection: Connection = "cold", *, scheduled: float | None = None
+        self,
+        target: Target,
+        connection: Connection = "cold",
+        *,
+        scheduled: float | None = None,
+        on_open: Callable[[], None] | None = None,
     ) -> ProbeResult:
-        """Probe once. scheduled: when it should have begun (wall clock, seconds). Never raises for what a target does.
+        """Probe once. Never raises for what a target does.
+
+        scheduled: when it should have begun (wall clock, seconds). on_open: called when the connection is open, and what
+        follows is mostly waiting.
 
         A cold probe opens a connection of its own; a warm one uses one that is open, and opens it unmeasured before it begins.
         """
         self._lag.start()
         started = self.wall()
-        job = Job(self._way, target, self.vantage, secrets.token_hex(8), without_usage=self._without_usage)
+        job = Job(
+            self._way, target, self.vantage, secrets.token_hex(8), without_usage=self._without_usage, on_open=on_open
+        )
         begun = job.trace.started
         failure: ProbeError | None = None
         try:
-            check(target)
-            await within(target.effective_timeout_seconds, self._probe(job, connection))
-        except DeadlineError:
-            seconds = target.effective_timeout_seconds
-            failure = ProbeError("timeout", "timeout", f"not over after {seconds:g} s")
-        except ProbeError as found:
-            failure = found
-        except TargetError as error:
-            failure = ProbeError("skipped", "not_a_target", str(error))
-        except Exception as error:  # the edge: one target's surprise ends no other one's probes
-            log.exception("probe.failed_itself", extra={"target": target.id})
-            failure = ProbeError("skipped", "prober_error", f"{type(error).__name__}")
+            failure = await self._outcome(job, connection)
         finally:
             self._keep(job, is_ok=failure is None)
         ended = time.monotonic()
         around = Around(self.vantage, connection, scheduled or started, started, begun, ended, self._lag.since(begun))
         return result_of(target, job.trace, around, failure)
+
+    async def _outcome(self, job: Job, connection: Connection) -> ProbeError | None:
+        """Probe within the target's time; return what was not ok."""
+        seconds = job.target.effective_timeout_seconds
+        try:
+            check(job.target)
+            await within(seconds, self._probe(job, connection))
+        except DeadlineError:
+            return ProbeError("timeout", "timeout", f"not over after {seconds:g} s")
+        except ProbeError as found:
+            return found
+        except TargetError as error:
+            return ProbeError("skipped", "not_a_target", str(error))
+        except Exception as error:  # the edge: one target's surprise ends no other one's probes
+            log.exception("probe.failed_itself", extra={"target": job.target.id})
+            return ProbeError("skipped", "prober_error", type(error).__name__)
+        return None
 
     async def _probe(self, job: Job, connection: Connection) -> None:
         probe = PROBES[job.target.kind]

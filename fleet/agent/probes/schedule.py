@@ -140,10 +140,10 @@ class Schedule:
         gate = self.gate = self.gate or Gate()
         connections: tuple[Connection, ...] = target.connections
         for number, connection in enumerate(connections):
-            async with gate.through():
+            async with gate.through() as leave:
                 # The second of a pair begins when the first is over; that is not late.
                 scheduled = due if number == 0 else None
-                self._take(target, await self.prober.run(target, connection, scheduled=scheduled))
+                self._take(target, await self.prober.run(target, connection, scheduled=scheduled, on_open=leave))
 
     def _skip(self, entry: _Entry, reason: str, detail: str) -> None:
         """Record a probe that did not take place: a gap nobody can see would look like good weather."""

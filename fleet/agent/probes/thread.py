@@ -66,8 +66,8 @@ class ProberThread:
 
         async def once() -> ProbeResult:
             gate = schedule.gate = schedule.gate or Gate()
-            async with gate.through():
-                return await schedule.prober.run(target, connection)
+            async with gate.through() as leave:
+                return await schedule.prober.run(target, connection, on_open=leave)
 
         return asyncio.run_coroutine_threadsafe(once(), loop)
 
