@@ -175,6 +175,13 @@ def _assign(server: Server, wanted: dict[str, Any]) -> set[str]:
     return changed
 
 
+def carries_samples(report: Any) -> bool:
+    """Say whether a `wire.Report`, or a struct with its fields, brings samples, as rows or as columns."""
+    host_rows = 0 if report.host_columns is None else report.host_columns.rows - report.has_host_previous
+    of_cards = any(gpu.samples or gpu.rows > gpu.has_previous for gpu in report.gpus)
+    return bool(report.host_samples) or host_rows > 0 or of_cards
+
+
 def _apply_host(server: Server, report: wire.Report, arrival: _Arrival) -> set[str]:
     """Set what the machine is, in memory; returns the names of fields that changed."""
     wanted: dict[str, Any] = {}
@@ -182,7 +189,7 @@ def _apply_host(server: Server, report: wire.Report, arrival: _Arrival) -> set[s
         facts = clean_json(msgspec.to_builtins(report.host))
         if facts != server.facts or server.facts_at is None:
             wanted |= {"facts": facts, "facts_at": arrival.at}
-    if server.first_sample_at is None and (report.host_samples or any(gpu.samples for gpu in report.gpus)):
+    if server.first_sample_at is None and carries_samples(report):
         wanted["first_sample_at"] = arrival.at
     return _assign(server, wanted)
 

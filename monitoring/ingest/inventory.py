@@ -13,7 +13,7 @@ from fleet.agent import wire
 from fleet.enums import GpuState, ServerState
 from fleet.models import Gpu, Server
 from fleet.services.agents import AgentIdentity
-from fleet.services.inventory import inventory_apply
+from fleet.services.inventory import carries_samples, inventory_apply
 from monitoring.ingest.body import ABSENT, QuickReport, decode_full, is_present
 from panel.core.threads import DjangoThreads
 
@@ -26,11 +26,14 @@ Signature = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was applied of one agent last: uuid → GPU id, and whether the panel still lacks facts of the machine."""
+    """What was applied of one agent last: uuid → GPU id, and whether the panel still lacks facts of the machine, or any
+    sample of it.
+    """
 
     signature: Signature
     gpu_ids: dict[str, int]
     needs_facts: bool
+    lacks_samples: bool
     at: float
 
 
@@ -69,6 +72,8 @@ class Inventories:
         applied = self._applied.get(identity.agent_id)
         if applied is None or now - applied.at > REAPPLY_SECONDS or identity.server_state not in _SETTLED:
             return None
+        if applied.lacks_samples and carries_samples(report):
+            return None
         return applied if applied.signature == signature_of(report) and not has_news(report) else None
 
     async def apply(
@@ -85,7 +90,7 @@ class Inventories:
     ) -> Applied:
         """Apply the report's inventory. Raises Refused (400) when a part of it cannot be read, and what the service raises."""
         full = decode_full(plain, encoding)
-        gpu_ids, needs_facts = await self._threads.run(
+        gpu_ids, needs_facts, lacks_samples = await self._threads.run(
             _apply,
             identity=identity,
             report=full,
@@ -93,7 +98,7 @@ class Inventories:
             skew_seconds=skew_seconds,
             address=address,
         )
-        applied = Applied(signature_of(report), gpu_ids, needs_facts, now)
+        applied = Applied(signature_of(report), gpu_ids, needs_facts, lacks_samples, now)
         self._applied[identity.agent_id] = applied
         self._applied.move_to_end(identity.agent_id)
         if len(self._applied) > MAX_AGENTS:
@@ -108,7 +113,7 @@ def _apply(
     received_at: datetime,
     skew_seconds: float | None,
     address: str | None,
-) -> tuple[dict[str, int], bool]:
+) -> tuple[dict[str, int], bool, bool]:
     gpu_ids = inventory_apply(
         agent_id=identity.agent_id,
         report=report,
@@ -116,6 +121,6 @@ def _apply(
         clock_skew_seconds=skew_seconds,
         address=address,
     )
-    lacks_host = Server.objects.filter(pk=identity.server_id, facts_at=None).exists()
+    facts_at, first_sample_at = Server.objects.values_list("facts_at", "first_sample_at").get(pk=identity.server_id)
     lacks_card = Gpu.objects.filter(server=identity.server_id, parent=None, state=GpuState.OK, facts={}).exists()
-    return gpu_ids, lacks_host or lacks_card
+    return gpu_ids, facts_at is None or lacks_card, first_sample_at is None

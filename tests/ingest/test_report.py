@@ -57,6 +57,17 @@ def test_samples_sent_as_rows_are_stored_like_those_sent_as_columns(panel):
     assert len(set(rows("host_sample"))) == 1
 
 
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_the_first_sample_ticks_off_the_join_however_samples_travel(panel, as_rows):
+    host = [wire.HostSample(at_ms=now_ms(), monotonic_ms=10_000_000, load_1m=1.5)]
+    of_host, of_card = join("of-host", state="joining"), join("of-card", state="joining")
+    for sender, carried in ((of_host, ([], host)), (of_card, ([gpu(ages=(0,), at_ms=now_ms())], []))):
+        assert panel.post(sender, sender.report(), as_rows=as_rows).status_code == 200
+        assert Server.objects.get(pk=sender.server.pk).first_sample_at is None
+        assert panel.post(sender, sender.report(*carried), as_rows=as_rows).status_code == 200
+        assert Server.objects.get(pk=sender.server.pk).first_sample_at is not None
+
+
 def test_a_report_sent_again_is_answered_as_a_duplicate_and_stored_once(panel):
     sender = join()
     report = sender.report([gpu(utilization_percent=1)])
