@@ -17,7 +17,7 @@ from frontend.views import (
     self_health,
     server,
 )
-from frontend.views.leasing import accounts, drift, lease, leases, offers, operations
+from frontend.views.leasing import accounts, drift, lease, leases, offers, operations, rates
 from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, runs
 from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
@@ -87,6 +87,8 @@ RENTAL_URLS: list[URLPattern | URLResolver] = [
     path("drift/<int:drift_id>/end/", drift.end, name="difference-end"),
     path("drift/<int:drift_id>/accept/", drift.accept, name="difference-accept"),
     path("drift/<int:drift_id>/ignore/", drift.ignore, name="difference-ignore"),
+    path("exchange-rates/", rates.rates, name="exchange-rates"),
+    path("exchange-rates/<int:rate_id>/remove/", rates.remove, name="exchange-rate-remove"),
 ]
 
 SERVING_URLS: list[URLPattern | URLResolver] = [

@@ -19,6 +19,7 @@ _TABS: Final = (
     ("operations", _("Operations")),
     ("drift", _("Differences")),
     ("providers", _("Providers")),
+    ("exchange-rates", _("Exchange rates")),
 )
 ModelT = TypeVar("ModelT", bound=Model)
 

@@ -149,7 +149,8 @@ def seed(api):
 PAGES = (
     "/providers/", "/providers/new/", "/providers/new/?kind=aliyun", "/providers/1/", "/providers/1/edit/", "/offers/",
     "/offers/?model=nothing", "/operations/", "/operations/1/", "/leases/?show=all", "/leases/new/", "/leases/1/",
-    "/drift/", "/",
+    "/drift/", "/exchange-rates/", "/offers/1/order/", "/offers/compare/?offer=1&offer=2", "/leases/bulk/?act=end&lease=1",
+    "/leases/bulk/?act=stop&lease=1", "/servers/1/", "/",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ PAGES = {
     "/leases/": VIEWER,
     "/leases/csv/": VIEWER,
     "/drift/": VIEWER,
+    "/exchange-rates/": VIEWER,
     "/search/": VIEWER,
     "/settings/": VIEWER,
     "/settings/second-factor/": VIEWER,
