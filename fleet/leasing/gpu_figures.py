@@ -1,10 +1,12 @@
 """What makers state of a model beside its memory: the link to the host, links between cards, board power, error correction.
 
-Source kind: NVIDIA's data sheets and product briefs, by hand; of GeForce cards the specifications of the maker's own card.
+Entered by hand from what NVIDIA's data sheets and product briefs state. Checked against the maker's own document in December
+2026: the 350 W of H100 PCIe alone. Other figures of data centre cards were compared with tables of third parties, those of some
+GeForce cards with nothing. H800, A800 and H20 are sold in China alone and have no public data sheet: theirs are taken over from
+the boards that they share with H100 and A100, unconfirmed, and left out where that is not certain. Whether ECC is on as shipped
+was confirmed for no model.
 Power is the most that a board may take (data centre and RTX cards: "max power consumption" or TDP; GeForce: total graphics
-power). Compared in December 2026 with copies of the briefs of H100 PCIe, A100 PCIe, A40 and L40S and with dealers' tables
-of the others. H800, A800 and H20 are sold in China alone and have no public data sheet: theirs are the figures of the
-boards that they share with H100 and A100, and nothing where that is not certain.
+power).
 None: it differs between editions of the model (A100 PCIe: 250 W with 40 GB, 300 W with 80), can be set (A2), or is not stated.
 """
 
