@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from endpoints.selectors import endpoint_list
 from fleet.models import Gpu, ProviderAccount, Server
@@ -59,7 +59,13 @@ PAGES: Final = (
     ),
     Target("gateways", "endpoints", gettext_lazy("Gateways"), "gateways envoy address 网关", Capability.FLEET_VIEW),
     Target("endpoint-keys", "key", gettext_lazy("Keys"), "keys callers api 密钥", Capability.ENDPOINTS_MANAGE),
-    Target("secrets", "lock", gettext_lazy("Secrets"), "secrets tokens environment 机密", Capability.ENDPOINTS_MANAGE),
+    Target(
+        "secrets",
+        "lock",
+        pgettext_lazy("of engines", "Secrets"),
+        "secrets tokens environment 机密",
+        Capability.ENDPOINTS_MANAGE,
+    ),
     Target(
         "join",
         "terminal",

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from endpoints.models import Endpoint
 from panel.accounts.capabilities import Capability, has_capability
@@ -12,7 +13,7 @@ _SECTION: Final = (
     ("endpoints", _("Endpoints"), Capability.FLEET_VIEW),
     ("gateways", _("Gateways"), Capability.FLEET_VIEW),
     ("endpoint-keys", _("Keys"), Capability.ENDPOINTS_MANAGE),
-    ("secrets", _("Secrets"), Capability.ENDPOINTS_MANAGE),
+    ("secrets", pgettext_lazy("of engines", "Secrets"), Capability.ENDPOINTS_MANAGE),
 )
 _ONE: Final = (
     ("endpoint", _("Overview"), Capability.FLEET_VIEW),

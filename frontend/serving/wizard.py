@@ -12,6 +12,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from endpoints.engines.base import EngineSpec, Launch
 from endpoints.models import Endpoint, Revision
@@ -21,7 +22,7 @@ from frontend.serving.wizard_forms import ARGUMENT, ArgumentsForm, HardwareForm,
 from panel.core.errors import InvalidInput
 
 TITLES: Final[Mapping[str, Promise]] = {
-    "model": _("Model"),
+    "model": pgettext_lazy("of an engine", "Model"),
     "hardware": _("Hardware"),
     "arguments": _("Engine arguments"),
     "replicas": _("Replicas and placement"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from endpoints.engines.arguments import Argument
 from endpoints.engines.base import DRAIN_SECONDS, START_LIMIT_SECONDS
@@ -45,7 +45,7 @@ class ModelForm(forms.Form):
         help_text=gettext_lazy("Mirrors are set for each server, on its page."),
     )
     model = _text(
-        gettext_lazy("Model"),
+        pgettext_lazy("of an engine", "Model"),
         gettext_lazy("As the hub writes it, such as Qwen/Qwen3-8B, or an absolute path."),
         most=1000,
         placeholder="Qwen/Qwen3-8B",

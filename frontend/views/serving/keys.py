@@ -5,6 +5,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
@@ -76,7 +77,7 @@ def secrets(request: PageRequest) -> HttpResponse:
             messages.success(request, _("%(name)s is kept.") % {"name": form.cleaned_data["name"]})
             return HttpResponseRedirect(reverse("secrets"))
     context = {
-        "title": _("Secrets"),
+        "title": pgettext("of engines", "Secrets"),
         "form": form,
         "rows": _secret_rows(),
         **section_tabs("secrets", role_of(request)),
