@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import os
 import socket
+import subprocess
+import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,7 @@ from fleet.agent.probes import dns_message, icmp
 from fleet.agent.probes.addresses import Rules
 from fleet.agent.probes.prober import Prober
 from fleet.agent.probes.resolver import Resolver
+from fleet.agent.probes.result import ProbeResult
 from tests.probes.conftest import PRIVATE, names, target
 from tests.probes.servers import Server, dns_answer, grpc_server, health, name_server, raw_server
 
@@ -222,11 +227,31 @@ def test_what_is_no_name_is_refused(name):
 # ---- ICMP
 
 
-async def test_an_echo_comes_back_from_loopback(prober):
-    found = await prober.run(target("icmp", None))
-    if found.reason in {"not_permitted", "not_supported"}:
-        pytest.skip(f"no ICMP here: {found.detail}")
-    assert found.outcome == "ok"
+ECHO = """
+import asyncio, sys
+from tests.probes.conftest import PRIVATE, target
+from fleet.agent.probes.prober import Prober
+import msgspec
+
+async def main():
+    async with Prober("here", rules=PRIVATE) as prober:
+        one = target("icmp", None, host=sys.argv[1], timeout_seconds=5)
+        sys.stdout.buffer.write(msgspec.json.encode(await prober.run(one)))
+
+asyncio.run(main())
+"""
+PERMITTED = "ip link set lo up && sysctl -qw net.ipv4.ping_group_range='0 2147483647'"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_an_echo_comes_back_where_it_is_permitted(address):
+    script = f'{PERMITTED} && exec "$0" -c "$1" "$2"'
+    attempt = ["sh", "-c", f'unshare --net sh -c "{PERMITTED}"']
+    if os.geteuid() != 0 or subprocess.run(attempt, check=False, capture_output=True).returncode:
+        pytest.skip("no network namespace where ICMP is permitted: needs root, unshare, iproute2 and sysctl")
+    command = ["unshare", "--net", "sh", "-c", script, sys.executable, ECHO, address]
+    found = msgspec.json.decode(subprocess.run(command, check=True, capture_output=True).stdout, type=ProbeResult)
+    assert (found.outcome, found.address) == ("ok", address)
     assert found.wait_ms <= found.total_ms
     assert found.tcp_ms is None
 

@@ -106,5 +106,16 @@ def test_a_control_over_its_threshold_is_slow():
 def test_what_a_watch_remembers_is_bounded():
     watch = Watch(most=50)
     for number in range(500):
-        watch.take(result(number, "ok"), is_control=False, slow_ms=None, now=1.0)
-    assert len(watch._seen) == 50
+        watch.take(result(number, "ok"), is_control=False, slow_ms=None, now=number * 0.01)
+    assert len(watch._seen) <= 50 + 100
+    watch.take(result(0, "ok"), is_control=False, slow_ms=None, now=1_000.0)
+    assert len(watch._seen) == 1
+
+
+def test_five_thousand_targets_are_not_judged_at_each_of_their_results(monkeypatch):
+    judged = []
+    monkeypatch.setattr("fleet.agent.probes.vantage.judge", lambda seen, now: judged.append(now) or judge(seen, now))
+    watch = Watch()
+    for number in range(5000):
+        watch.take(result(number, "timeout"), is_control=False, slow_ms=None, now=number / 166)
+    assert len(judged) <= 31

@@ -1,6 +1,6 @@
 """Whether it is the targets that fail, or the place that looks at them. Pure: time comes in as an argument."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from fleet.agent.probes.result import Outcome, ProbeResult
 
 WINDOW_SECONDS: Final = 120.0
+JUDGE_SECONDS: Final = 1.0
 SHARE: Final = 0.8
 # What says nothing of target or network.
 SILENT: Final = frozenset({"skipped"})
@@ -76,11 +77,14 @@ Change = Literal["opened", "recovered"]
 class Watch:
     """Follows one vantage: one incident when it goes bad, one recovery when its control answers again.
 
-    Bounded: it remembers the results of the last two minutes, at most `most` of them.
+    Bounded: it remembers the newest result of each target for two minutes, of at most `most` targets. It judges at each result
+    of a control, and once a second besides.
     """
 
     def __init__(self, most: int = 20_000) -> None:
-        self._seen: deque[Seen] = deque(maxlen=most)
+        self._seen: OrderedDict[int, Seen] = OrderedDict()
+        self._most = most
+        self._judged_at = float("-inf")
         self.verdict = Verdict("unknown")
         self.bad_since: float | None = None
 
@@ -88,10 +92,12 @@ class Watch:
         """Note a result; return what changed by it, if anything."""
         is_slow = slow_ms is not None and (result.total_ms is None or result.total_ms > slow_ms)
         outcome: Outcome = result.outcome
-        self._seen.append(Seen(now, result.target, outcome, is_control, is_slow))
-        while self._seen and self._seen[0].at < now - WINDOW_SECONDS:
-            self._seen.popleft()
-        self.verdict = judge(self._seen, now)
+        if outcome not in SILENT:
+            self._seen[result.target] = Seen(now, result.target, outcome, is_control, is_slow)
+            self._seen.move_to_end(result.target)
+        if is_control or not 0 <= now - self._judged_at < JUDGE_SECONDS:
+            self._forget(now)
+            self.verdict, self._judged_at = judge(self._seen.values(), now), now
         if self.verdict.state == "bad" and self.bad_since is None:
             self.bad_since = now
             return "opened"
@@ -99,6 +105,13 @@ class Watch:
             self.bad_since = None
             return "recovered"
         return None
+
+    def _forget(self, now: float) -> None:
+        while self._seen:
+            oldest = next(iter(self._seen.values()))
+            if len(self._seen) <= self._most and oldest.at >= now - WINDOW_SECONDS:
+                return
+            self._seen.popitem(last=False)
 
     def marked(self, result: ProbeResult) -> ProbeResult:
         """Return the result as it goes on record: while the vantage is bad, a failure is the vantage's and says so."""
