@@ -88,11 +88,15 @@ def _client() -> redis.Redis:
 
 
 def key_usage_note(told: Sequence[orders.EndpointTraffic], *, at: datetime) -> None:
-    """Count what gateways reported against their keys' minute; without Valkey nothing is held, and the log says so."""
+    """Count what gateways reported against their keys' minute; without Valkey nothing is held, and the log says so.
+
+    What an engine did not report, because the caller did not ask for it, counts as the gateway estimated it.
+    """
     used: Counter[int] = Counter()
     seen: set[int] = set()
     for each in told:
-        for key_id, count in list(each.tokens_by_key.items())[:1000]:
+        told_tokens = [*each.tokens_by_key.items(), *each.estimated_tokens_by_key.items()]
+        for key_id, count in told_tokens[:2000]:
             if key_id.isdigit():
                 used[int(key_id)] += max(count, 0)
         seen |= {int(key_id) for key_id in each.requests_by_key if key_id.isdigit()}
