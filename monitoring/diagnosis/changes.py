@@ -17,7 +17,7 @@ def changes_of(decision: Decision, case: Case, objective: Objective) -> tuple[Ch
     found = _of_side(decision, case.figures, threshold)
     for verdict in causes:
         found += [change for change in (_of_route(verdict, case.figures, threshold), _of_work(verdict, case)) if change]
-    if decision.limits & {Limit.NO_SWEEP, Limit.NO_PLATEAU, Limit.LITTLE_DISAGREES}:
+    if decision.limits & {Limit.NO_SWEEP, Limit.NO_LENGTHS, Limit.NO_PLATEAU, Limit.LITTLE_DISAGREES}:
         found.append(Change(ChangeKind.SWEEPS))
     return tuple(found)
 

@@ -95,6 +95,7 @@ class Limit(StrEnum):
 
     NO_WARM = "no_warm"
     NO_SWEEP = "no_sweep"
+    NO_LENGTHS = "no_lengths"
     NO_PLATEAU = "no_plateau"
     LITTLE_DISAGREES = "little_disagrees"
     NO_GPU_ACTIVITY = "no_gpu_activity"

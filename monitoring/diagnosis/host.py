@@ -83,7 +83,7 @@ def cause_of_work(case: Case) -> Cause | None:
         _queueing(case, shares)
         or _prefill(shares, case.fit)
         or _decode(case, shares)
-        or _beside_the_card(case.facts)
+        or _beside_the_card(case)
         or _fixed(shares, case.fit)
     )
 
@@ -138,10 +138,11 @@ def _decode(case: Case, shares: Shares) -> Cause | None:
         return Cause(Verdict.DECODE, frozenset({Limit.NO_GPU_ACTIVITY}))
     if dram > BUSY_DRAM and tensor < IDLE_TENSOR:
         return Cause(Verdict.DECODE_BANDWIDTH)
-    return _beside_the_card(facts) or Cause(Verdict.DECODE)
+    return _beside_the_card(case) or Cause(Verdict.DECODE)
 
 
-def _beside_the_card(facts: HostFacts) -> Cause | None:
+def _beside_the_card(case: Case) -> Cause | None:
+    facts = case.facts
     sm, running = facts.cards.sm_active, facts.engine.running
     if sm is None:  # no card that tells, or none at all
         return Cause(Verdict.CPU, frozenset({Limit.NO_GPU_ACTIVITY})) if _is_busy(facts.cpu, whole=True) else None
@@ -149,7 +150,9 @@ def _beside_the_card(facts: HostFacts) -> Cause | None:
         return None
     if facts.cpu.all_cores is None and facts.cpu.busiest_core is None:
         return Cause(Verdict.CPU, frozenset({Limit.NO_CPU}))
-    return Cause(Verdict.CPU if _is_busy(facts.cpu) else Verdict.FIXED_OVERHEAD)
+    if _is_busy(facts.cpu):
+        return Cause(Verdict.CPU)
+    return Cause(Verdict.FIXED_OVERHEAD, frozenset({Limit.NO_LENGTHS}) if case.fit is None else frozenset())
 
 
 def _is_busy(cpu: CpuFacts, *, whole: bool = False) -> bool:
@@ -162,7 +165,7 @@ def _fixed(shares: Shares, fit: LengthFit | None) -> Cause | None:
         is_clear = fit.share <= LEAST_SHARE
         return Cause(Verdict.FIXED_OVERHEAD, frozenset() if is_clear else frozenset({Limit.SHARE_UNCLEAR}))
     if None not in {shares.queue, shares.prefill, shares.decode}:  # all told, and none of them is most of it
-        return Cause(Verdict.FIXED_OVERHEAD, frozenset({Limit.NO_SWEEP}))
+        return Cause(Verdict.FIXED_OVERHEAD, frozenset({Limit.NO_LENGTHS}))
     return None
 
 

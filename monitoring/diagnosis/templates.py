@@ -79,6 +79,10 @@ WHY: Final[Mapping[str, Text]] = {
     "fixed_overhead_else": _(
         "The time goes neither into waiting nor into the prompt or tokens: every request has a fixed cost."
     ),
+    "fixed_overhead_idle": _(
+        "The card is at work %(sm_active)s %% of the time although requests are there, and the processors are not busy: "
+        "something else takes the time."
+    ),
     "cpu": _(
         "The card is at work %(sm_active)s %% of the time although requests are there: they wait for the processors."
     ),
@@ -126,6 +130,7 @@ ACTIONS: Final[Mapping[str, Text]] = {
 LIMITS: Final[Mapping[Limit, Text]] = {
     Limit.NO_WARM: _("Nothing was measured over an open connection; it was estimated."),
     Limit.NO_SWEEP: _("No concurrency sweep was run, so there is no knee."),
+    Limit.NO_LENGTHS: _("No length sweep was run, so it is not known how the time depends on the prompt."),
     Limit.NO_PLATEAU: _("Throughput still grew at the end of the concurrency sweep."),
     Limit.LITTLE_DISAGREES: _(
         "The concurrency sweep contradicts itself: throughput times latency is not its concurrency."

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from monitoring.diagnosis.enums import Level, Limit, Scope, Side, Verdict
+from monitoring.diagnosis.host import IDLE_SM
 from monitoring.diagnosis.report import Action, Change, ChangeKind, Diagnosis, Parameter
 from monitoring.diagnosis.templates import ACTIONS, CHANGES, LIMITS, PHASES, VERDICTS, WHY
 
@@ -87,6 +88,8 @@ def _variant(found: Diagnosis) -> str:
     numbers = found.numbers
     if found.verdict is Verdict.HANDSHAKE and numbers.get("closed_connections"):
         return "handshake_closed"
+    if found.verdict is Verdict.FIXED_OVERHEAD and numbers.get("intercept_ms") is None and _is_idle(numbers):
+        return "fixed_overhead_idle"
     has = {
         Verdict.QUEUEING: numbers.get("queue_share") is not None,
         Verdict.NOT_ENOUGH_DATA: found.side is not Side.HOST,
@@ -96,6 +99,11 @@ def _variant(found: Diagnosis) -> str:
         Verdict.COLD_START: numbers.get("outside_p50_ms") is not None,
     }
     return found.verdict.value if has.get(found.verdict, True) else f"{found.verdict}_else"
+
+
+def _is_idle(numbers: Mapping[str, float | None]) -> bool:
+    active = numbers.get("sm_active")
+    return active is not None and active < IDLE_SM
 
 
 def _parameter(name: str, value: Parameter) -> str:

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from django.utils import translation
 
 from monitoring.diagnosis.enums import ActionKind, Level, Limit, Scope, Side, Verdict
 from monitoring.diagnosis.evidence import CpuFacts, EngineFacts, Marker
 from monitoring.diagnosis.tree import diagnose
+from monitoring.diagnosis.words import why
 from tests.monitoring.diagnosis.worlds import WORLDS, World, cards, evidence
 
 SEEDS = range(20)
@@ -132,6 +134,21 @@ def test_an_idle_card_without_requests_is_no_evidence():
         one("slow start of each request", gpus=idle, engine=EngineFacts(running=0.1)).verdict is Verdict.FIXED_OVERHEAD
     )
     assert one("slow start of each request", gpus=idle, engine=EngineFacts(running=4)).verdict is Verdict.CPU
+
+
+def test_an_idle_card_and_idle_processors_leave_a_cost_that_is_not_sure_without_a_sweep():
+    idle = {"gpus": cards(sm_active=0.05)["gpus"], "engine": EngineFacts(running=4), "cpu": CpuFacts(0.2, 0.3)}
+    found = one("slow, unexplained", **idle)
+    assert (found.verdict, found.limits, found.level) == (Verdict.FIXED_OVERHEAD, (Limit.NO_LENGTHS,), Level.MEDIUM)
+    with translation.override("en"):
+        assert "processors are not busy" in why(found)
+    assert one("slow start of each request", **idle).limits == ()
+
+
+def test_an_engine_whose_parts_are_all_small_has_a_fixed_cost():
+    parts = EngineFacts(queue_ms=300.0, prefill_ms=300.0, decode_ms=300.0)
+    found = one("slow, unexplained", engine=parts)
+    assert (found.verdict, found.limits) == (Verdict.FIXED_OVERHEAD, (Limit.NO_LENGTHS,))
 
 
 def test_utilization_stands_in_for_what_the_card_does_not_tell():
