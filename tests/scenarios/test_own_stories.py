@@ -5,7 +5,7 @@ import os
 import pytest
 
 MIB = 1 << 20
-APPEAR_SECONDS = 60  # ten on a machine of its own; this one is busy with other tests
+APPEAR_SECONDS = 20  # ten are promised, two to five are usual; this machine is busy with other tests
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 
