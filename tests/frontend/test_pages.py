@@ -14,7 +14,7 @@ QUERIES = {
     "/events/": 5,
     "/events/new/": 2,
     "/search/": 3,
-    "/search/?q=a": 7,
+    "/search/?q=a": 8,
     "/settings/": 3,
     "/settings/second-factor/": 5,
     "/settings/users/": 4,
@@ -82,8 +82,8 @@ def test_a_page_has_its_landmarks_and_marks_where_one_is(ada):
 def test_the_rail_leads_only_to_pages_that_are_there(ada):
     page = Page(ada.get("/settings/").content.decode())
     links = [link.get("href") for link in page.all("a") if "rail-link" in (link.get("class") or "")]
-    assert links == ["/", "/fleet/", "/leases/", "/events/", "/settings/"]
-    assert [ada.get(link).status_code for link in links] == [200] * 5
+    assert links == ["/", "/fleet/", "/endpoints/", "/leases/", "/events/", "/settings/"]
+    assert [ada.get(link).status_code for link in links] == [200] * 6
 
 
 def test_silent_agents_stand_in_the_top_bar(ada, some_fleet):
