@@ -11,7 +11,7 @@ from monitoring.diagnosis.enums import ActionKind, Level, Limit, Scope, Side, Ve
 from monitoring.diagnosis.evidence import CpuFacts, EngineFacts, Marker
 from monitoring.diagnosis.tree import diagnose
 from monitoring.diagnosis.words import why
-from tests.monitoring.diagnosis.worlds import WORLDS, World, cards, evidence
+from tests.monitoring.diagnosis.worlds import WORLDS, World, cards, evidence, probe
 
 SEEDS = range(20)
 RESAMPLES = 30
@@ -181,3 +181,41 @@ def test_the_same_evidence_gives_the_same_diagnosis():
     given = evidence(WORLDS["queue, not told"][1], 4)
     assert diagnose(given, seed=9) == diagnose(given, seed=9)
     assert diagnose(given, seed=9).confidence != pytest.approx(diagnose(given, seed=10).confidence, abs=0)
+
+
+def test_a_near_server_with_a_slow_handshake_is_not_far_away():
+    """Open connections are slow as well, but not because of the way."""
+    found = diagnose(evidence(World(rtt=5.0, tls_trips=90.0, hop=60.0, threshold=180), 3))
+    assert found.numbers["warm_ms"] > 180
+    assert found.verdict is Verdict.HANDSHAKE
+
+
+def test_one_late_round_is_put_aside_and_proves_nothing_about_the_place():
+    given = evidence(World(dns=420.0), 3)
+    late = replace(given.rounds[7], cold=probe(total_ms=9_000.0, is_suspect=True, loop_lag_ms=80.0))
+    found = diagnose(replace(given, rounds=(*given.rounds[:7], late, *given.rounds[8:])))
+    assert (found.verdict, found.numbers["put_aside"]) == (Verdict.DNS, 1)
+
+
+def test_failures_of_too_few_rounds_are_not_yet_a_verdict():
+    given = evidence(World(failing=0.5), 3)
+    refused = probe(outcome="skipped", reason="address_refused", phase_reached="start")
+    rounds = [replace(entry, cold=refused) if number % 3 == 0 else entry for number, entry in enumerate(given.rounds)]
+    found = diagnose(replace(given, rounds=tuple(rounds)))
+    assert (found.verdict, found.numbers["rounds"]) == (Verdict.NOT_ENOUGH_DATA, 26)
+    assert found.numbers["errors_outside"] >= 8
+
+
+def test_a_length_sweep_that_scatters_proves_no_line():
+    draw = np.random.default_rng(4)
+    scattered = {tokens: tuple(200 * draw.lognormal(0, 0.9, 8) + 0.15 * tokens) for tokens in (128, 512, 2048, 6000)}
+    found = one("long prompts", lengths=scattered, quiet_ms=800.0)
+    assert found.numbers["slope_low_ms_per_token"] > 0
+    assert found.numbers["r_squared"] < 0.9
+    assert (found.verdict, found.level, found.limits) == (Verdict.FIXED_OVERHEAD, Level.LOW, (Limit.SHARE_UNCLEAR,))
+
+
+def test_a_power_brake_is_not_heat():
+    braked = cards(sm_active=0.9, throttle_mask=0x88)["gpus"]  # hardware slowdown is the umbrella of both
+    found = one("hot card", gpus=braked)
+    assert (found.verdict, found.action.kind) == (Verdict.THROTTLED, ActionKind.RAISE_POWER_LIMIT)
