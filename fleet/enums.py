@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class ServerState(models.TextChoices):
@@ -88,7 +89,7 @@ class LeaseState(models.TextChoices):
     STOPPED = "stopped", _("Stopped")
     TERMINATING = "terminating", _("Terminating")
     TERMINATED = "terminated", _("Terminated")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     PREEMPTED = "preempted", _("Preempted")
     TERMINATION_UNCONFIRMED = "termination_unconfirmed", _("Termination unconfirmed, still billing")
     LOST = "lost", _("Lost")
@@ -160,7 +161,7 @@ class OperationState(models.TextChoices):
     PENDING = "pending", _("Waiting")
     RUNNING = "running", _("In progress")
     SUCCEEDED = "succeeded", _("Succeeded")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     CANCELLED = "cancelled", _("Cancelled")
 
 
@@ -177,6 +178,6 @@ class JobState(models.TextChoices):
     CLAIMED = "claimed", _("Taken by the agent")
     RUNNING = "running", _("Running")
     SUCCEEDED = "succeeded", _("Succeeded")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     CANCELLED = "cancelled", _("Cancelled")
     EXPIRED = "expired", _("Not done in time")

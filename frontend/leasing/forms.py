@@ -84,7 +84,7 @@ class AccountForm(_ProviderForm):
         help_text=_("Otherwise they stand under Differences until somebody decides."),
     )
     monthly_budget = _amount(_("Budget for a month"), _("Orders are refused once it is used up."))
-    max_price_per_hour = _amount(_("Highest price for an hour of a machine"), _("Dearer orders are refused."))
+    max_price_per_hour = _amount(_("Highest price per hour"), _("Dearer orders are refused."))
 
     def __init__(self, *args: Any, kind: Any, account: ProviderAccount | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

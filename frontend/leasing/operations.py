@@ -71,6 +71,13 @@ def operation_found(operation_id: int) -> Operation:
     return operation
 
 
+def machine_name(operation: Operation) -> str:
+    """Return what people call the machine: its server's name, the name that was ordered, or its lease's; empty for none."""
+    if operation.server is not None:
+        return operation.server.name
+    return operation.request.get("name") or (operation.lease.title if operation.lease is not None else "")
+
+
 def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 

@@ -17,7 +17,7 @@ from fleet.selectors.leasing import lease_list
 from fleet.services.power import lease_act
 from frontend.access import PageRequest, page
 from frontend.csv_export import csv_response
-from frontend.formatting import said_of
+from frontend.formatting import listed, said_of
 from frontend.leasing import leases as reading
 from frontend.leasing.lease_page import acts_possible, stop_effect
 from frontend.leasing.leases import LeaseRow
@@ -84,9 +84,17 @@ def _consequences(rows: Sequence[LeaseRow], kind: OperationKind) -> list[str]:
         ]
     if kind == OperationKind.START:
         return [_("Each costs its full price from then on.")]
-    effects = [effect for row in rows if (effect := stop_effect(row.lease)) is not None]
-    sentences = [f"{stop_sentence(effect)} {effect.note}" for effect in effects]
-    return [_("Whatever runs on them ends."), *dict.fromkeys(sentences)]
+    return [_("Whatever runs on them ends."), *_stop_sentences(rows)]
+
+
+def _stop_sentences(rows: Sequence[LeaseRow]) -> list[str]:
+    """Return what a stop saves, once for all machines that it is the same for; with their names where it differs."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        effect = stop_effect(row.lease)
+        if effect is not None:
+            names.setdefault(f"{stop_sentence(effect)} {effect.note}", []).append(row.lease.title)
+    return list(names) if len(names) == 1 else [said_of(listed(those), text) for text, those in names.items()]
 
 
 @page(Capability.LEASES_MANAGE)

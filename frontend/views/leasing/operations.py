@@ -21,7 +21,12 @@ from panel.core.clock import now
 
 def _line(operation: Operation) -> dict[str, Any]:
     sentence, _next_step = reading.reason_words(operation)
-    return {"it": operation, "sentence": sentence, "seconds": reading.elapsed_seconds(operation, now())}
+    return {
+        "it": operation,
+        "name": reading.machine_name(operation),
+        "sentence": sentence,
+        "seconds": reading.elapsed_seconds(operation, now()),
+    }
 
 
 @page(Capability.FLEET_VIEW)
@@ -68,8 +73,5 @@ def operation(request: PageRequest, operation_id: int) -> HttpResponse:
     }
     if request.GET.get("part") == "status":
         return render(request, "operations/status.html", context)
-    name = (
-        found.server.name if found.server else found.request.get("name") or (found.lease.title if found.lease else "")
-    )
-    context |= {"title": said_of(found.get_kind_display(), name), **rental_tabs("operations")}
+    context |= {"title": said_of(found.get_kind_display(), reading.machine_name(found)), **rental_tabs("operations")}
     return render(request, "operations/one.html", context)
