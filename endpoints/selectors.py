@@ -1,6 +1,7 @@
 """Reads of endpoints: lists, what pages and the API show of one, logs."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db.models import Count, Prefetch, Q, QuerySet
@@ -122,33 +123,49 @@ def replica_live(replica: Replica) -> dict[str, Any]:
 
 def endpoint_live(endpoint: Endpoint) -> dict[str, Any]:
     """Return an endpoint as it stands in live frames, and its open replicas by id. Two queries."""
-    replicas = list(
-        Replica.objects.filter(endpoint=endpoint, ended_at=None).select_related("server", "revision").order_by("pk")
-    )
-    rollout = Rollout.objects.filter(endpoint=endpoint).select_related("to_revision").order_by("-pk").first()
-    run = [each for each in replicas if each.wanted == Wanted.RUN]
-    ready = sum(each.state == ReplicaState.READY for each in run)
+    return endpoints_live([endpoint])[endpoint.pk]
+
+
+def endpoints_live(endpoints: Sequence[Endpoint]) -> dict[int, dict[str, Any]]:
+    """Return endpoints (with their revisions) as they stand in live frames, each with its open replicas. Two queries."""
+    replicas: defaultdict[int, list[Replica]] = defaultdict(list)
+    for each in (
+        Replica.objects.filter(endpoint__in=endpoints, ended_at=None)
+        .select_related("server", "revision")
+        .order_by("pk")
+    ):
+        replicas[each.endpoint_id].append(each)
+    newest = Rollout.objects.filter(endpoint__in=endpoints).order_by("endpoint_id", "-pk").distinct("endpoint_id")
+    rollouts = {each.endpoint_id: each for each in newest.select_related("to_revision")}
     return {
-        "endpoint": {
-            "id": endpoint.pk,
-            "name": endpoint.name,
-            "phase": endpoint.phase,
-            "phase_reason": endpoint.phase_reason,
-            "desired": endpoint.desired_replicas,
-            "ready": ready,
-            "pending": sum(each.state not in {ReplicaState.READY, ReplicaState.FAILED} for each in run),
-            "active_revision": endpoint.active_revision.number if endpoint.active_revision else None,
-            "target_revision": endpoint.target_revision.number if endpoint.target_revision else None,
-            "rollout": rollout
-            and {
-                "id": rollout.pk,
-                "revision": rollout.to_revision.number,
-                "state": rollout.state,
-                "reason": rollout.reason,
-                "detail": rollout.detail,
-                "started_at": iso(rollout.started_at),
-                "ended_at": iso(rollout.ended_at),
-            },
+        each.pk: {
+            "endpoint": _live(each, replicas[each.pk], rollouts.get(each.pk)),
+            "replicas": {str(replica.pk): replica_live(replica) for replica in replicas[each.pk]},
+        }
+        for each in endpoints
+    }
+
+
+def _live(endpoint: Endpoint, replicas: Sequence[Replica], rollout: Rollout | None) -> dict[str, Any]:
+    run = [each for each in replicas if each.wanted == Wanted.RUN]
+    return {
+        "id": endpoint.pk,
+        "name": endpoint.name,
+        "phase": endpoint.phase,
+        "phase_reason": endpoint.phase_reason,
+        "desired": endpoint.desired_replicas,
+        "ready": sum(each.state == ReplicaState.READY for each in run),
+        "pending": sum(each.state not in {ReplicaState.READY, ReplicaState.FAILED} for each in run),
+        "active_revision": endpoint.active_revision.number if endpoint.active_revision else None,
+        "target_revision": endpoint.target_revision.number if endpoint.target_revision else None,
+        "rollout": rollout
+        and {
+            "id": rollout.pk,
+            "revision": rollout.to_revision.number,
+            "state": rollout.state,
+            "reason": rollout.reason,
+            "detail": rollout.detail,
+            "started_at": iso(rollout.started_at),
+            "ended_at": iso(rollout.ended_at),
         },
-        "replicas": {str(each.pk): replica_live(each) for each in replicas},
     }

@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 
 from endpoints.costs import endpoint_costs
 from endpoints.forecast import cost_of_next, usual_start_seconds
+from endpoints.live import endpoints_snapshot
 from endpoints.models import EndpointTraffic, Gateway
 from endpoints.services.gateways import gateway_create
 from endpoints.traffic import WINDOWS, traffic_of
@@ -157,3 +158,13 @@ def test_the_usual_start_is_the_median_of_those_that_came_to_answer(world):
         replica.save()
     assert usual_start_seconds(engine="custom", model="") == 40
     assert usual_start_seconds(engine="vllm", model="Qwen/Qwen3-8B") is None
+
+
+def test_a_snapshot_of_all_endpoints_takes_three_queries_however_many(world, django_assert_num_queries):
+    endpoint, _gateways, _sites = world
+    for number in range(4):
+        deployed(f"more-{number}")
+    with django_assert_num_queries(3):
+        found = endpoints_snapshot(0)["endpoints"]
+    assert len(found) == 5
+    assert (found[str(endpoint.pk)]["ready"], found[str(endpoint.pk)]["rollout"]["state"]) == (2, "succeeded")

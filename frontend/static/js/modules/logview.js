@@ -1,6 +1,7 @@
 // @ts-check
 /** The log of a replica: follows what comes, pauses when somebody scrolls up, filters lines while one types, wraps or not. */
 import { el } from "../dom.js";
+import { dateTime } from "../format.js";
 import { live } from "../live.js";
 import { hasText, LogPieces, MOST_LINES } from "../log_lines.js";
 
@@ -48,7 +49,9 @@ export function mount(root) {
     root.querySelector("[data-log-empty]")?.remove();
     toEnd();
     const time = /** @type {HTMLTimeElement | null} */ (root.querySelector("[data-log-age] time"));
-    if (time !== null) time.dateTime = new Date().toISOString();
+    if (time === null) return;
+    time.dateTime = new Date().toISOString();
+    time.textContent = dateTime(Date.now());
   };
   search.addEventListener("input", filter);
   wrap.addEventListener("click", onWrap);
