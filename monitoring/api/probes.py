@@ -210,7 +210,7 @@ class ProbeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
 
     @extend_schema(summary="Probe once from the panel", request=None, responses=ProbeResultSerializer)
     @action(detail=True, methods=["post"])
-    def run(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (a method of the framework)
+    def run(self, request: Request, pk: str) -> Response:
         """Answers with the result, after the target's timeout at the latest."""
         told = msgspec.to_builtins(probe_run(probe_id=int(pk), actor=Actor.from_request(request)))
         facts = {"server": None, "is_suspect": False, "reason": "", **told}
