@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from django.utils import translation
+from msgspec import structs
 
 from monitoring.diagnosis.enums import ActionKind, Level, Limit, Scope, Side, Verdict
 from monitoring.diagnosis.evidence import CpuFacts, EngineFacts, Marker
@@ -219,3 +220,24 @@ def test_a_power_brake_is_not_heat():
     braked = cards(sm_active=0.9, throttle_mask=0x88)["gpus"]  # hardware slowdown is the umbrella of both
     found = one("hot card", gpus=braked)
     assert (found.verdict, found.action.kind) == (Verdict.THROTTLED, ActionKind.RAISE_POWER_LIMIT)
+
+
+@pytest.mark.parametrize(("lost", "right"), [(1, Verdict.HEALTHY), (2, Verdict.PACKET_LOSS)])
+def test_one_lost_packet_is_no_verdict_about_an_endpoint_that_keeps_its_promise(lost, right):
+    """Two of forty are within the 95th percentile too, but one caller in twenty waits a second longer."""
+    given = evidence(World(), 3)
+    rounds = [
+        replace(
+            entry,
+            cold=structs.replace(entry.cold, tcp_ms=entry.cold.tcp_ms + 1000, total_ms=entry.cold.total_ms + 1000),
+        )
+        for entry in given.rounds[:lost]
+    ]
+    assert diagnose(replace(given, rounds=(*rounds, *given.rounds[lost:]))).verdict is right
+
+
+def test_the_larger_part_of_a_mixed_verdict_comes_first_and_decides_the_step():
+    given = evidence(World(rtt=220.0, tls_trips=2.0, base=600.0, has_lengths=True), 3)
+    found = diagnose(given)
+    assert (found.verdict, found.also) == (Verdict.MIXED, (Verdict.HANDSHAKE, Verdict.FIXED_OVERHEAD))
+    assert found.action.kind is ActionKind.KEEP_ALIVE
