@@ -289,6 +289,10 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "gateway.delete": gettext_lazy("Gateway given up"),
     "key.create": gettext_lazy("Caller's key made"),
     "key.revoke": gettext_lazy("Caller's key revoked"),
+    "probe.create": gettext_lazy("Probe made"),
+    "probe.update": gettext_lazy("Probe changed"),
+    "probe.delete": gettext_lazy("Probe removed"),
+    "probe.run": gettext_lazy("Probed once"),
     "secret.set": gettext_lazy("Secret kept"),
     "secret.delete": gettext_lazy("Secret forgotten"),
 }

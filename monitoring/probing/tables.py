@@ -18,6 +18,7 @@ CONNECTIONS: Final = ("cold", "warm")  # by their codes
 METRICS: Final = ("e2e", "ttft", "ttfb")  # by their codes
 # What says nothing of the target: neither a duration nor a failure.
 _SILENT: Final = frozenset({"vantage_down"})
+REFUSED_HERE: Final = "address_refused"  # by the rules of the place itself
 _WITH_HEADERS: Final = frozenset({"http", "chat", "completion", "kserve_ready", "kserve_infer", "grpc_health"})
 
 
@@ -26,7 +27,7 @@ def durations_of(result: ProbeResult) -> dict[int, float]:
 
     A probe that was skipped because the one before still ran would have waited too: it counts as over every threshold.
     """
-    if result.outcome in _SILENT:
+    if result.outcome in _SILENT or result.reason == REFUSED_HERE:
         return {}
     metrics = ["e2e"]
     metrics += ["ttft"] if result.kind in STREAMS else []

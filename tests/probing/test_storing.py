@@ -66,6 +66,7 @@ def test_a_failure_lies_over_every_threshold_and_silence_of_the_place_counts_as_
     rows = [found(probe, at - timedelta(seconds=number)) for number in range(97)]
     rows += [found(probe, at - timedelta(seconds=200 + number), outcome="timeout") for number in range(3)]
     rows += [found(probe, at - timedelta(seconds=300), outcome="vantage_down")]
+    rows += [found(probe, at - timedelta(seconds=310), outcome="skipped", reason="address_refused")]
     store(probe, rows)
     [panel] = latency(
         probe_id=probe.pk, metric="e2e", start=at - timedelta(hours=1), end=now(), threshold_ms=1_000_000_000
