@@ -279,6 +279,20 @@ def test_the_run_counts_its_steps_in_the_title(olga, one):
     assert part.startswith("<title>10/10")
 
 
+def test_a_log_comes_with_the_first_replica_of_a_run_that_waited_for_a_place(olga, one):
+    endpoint, site = one
+    waiting = deployed("big", engine=vllm(), gpus=2, desired_replicas=1)
+    reconcile()
+    path = reverse("endpoint-run", args=[waiting.pk, Rollout.objects.get(endpoint=waiting).pk])
+    assert "part=status&amp;log=none" in olga.get(path).content.decode()
+    assert "hx-swap-oob" not in olga.get(f"{path}?part=status&log=none").content.decode()
+    olga.post(act(endpoint, "scale"), {"replicas": "0"})
+    settle(sites=[site])
+    part = olga.get(f"{path}?part=status&log=none").content.decode()
+    assert '<div id="run-log" hx-swap-oob="true">' in part
+    assert "log=none" not in part
+
+
 def test_a_log_is_searched_by_generation_and_downloaded(olga, one):
     endpoint, _site = one
     replica = open_replicas(endpoint)[0]

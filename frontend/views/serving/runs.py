@@ -32,6 +32,8 @@ def run(request: PageRequest, endpoint_id: int, rollout_id: int) -> HttpResponse
     words = {"name": endpoint.name, "number": rollout.to_revision.number}
     context |= {"title": _("%(name)s: deploying revision %(number)s") % words, "now": now()}
     if request.GET.get("part") == "status":
+        if request.GET.get("log") == "none":
+            context |= _log(request, context["replica"])
         return render(request, "endpoints/run_part.html", context)
     context |= endpoint_tabs(endpoint, "", role_of(request)) | _log(request, context["replica"])
     return render(request, "endpoints/run.html", context)
