@@ -96,6 +96,16 @@ def replica_log(*, replica: int, generation: int | None = None) -> QuerySet[Repl
     return pieces.filter(generation=generation).order_by("offset")
 
 
+def replica_log_text(*, replica: int, generation: int | None = None) -> str:
+    """Return the kept lines of one generation; where some were too many to keep, a line says how many bytes."""
+    parts: list[str] = []
+    for piece in replica_log(replica=replica, generation=generation):
+        if piece.skipped_bytes:
+            parts.append(f"… {piece.skipped_bytes} bytes …\n")
+        parts.append(piece.text)
+    return "".join(parts)
+
+
 def replica_live(replica: Replica) -> dict[str, Any]:
     """Return a replica as it stands in live frames."""
     return {

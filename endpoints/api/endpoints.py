@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.logs import EndpointLogs
 from endpoints.api.proxies import ProxyFiles
 from endpoints.api.traffic import TrafficSerializer, traffic_body
 from endpoints.enums import Phase
@@ -144,7 +145,9 @@ class EndpointFilters(SelectorFilters):
 
 
 @extend_schema_view(list=extend_schema(summary="List endpoints"), retrieve=extend_schema(summary="Show an endpoint"))
-class EndpointViewSet(ProxyFiles, mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Endpoint]):
+class EndpointViewSet(
+    EndpointLogs, ProxyFiles, mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Endpoint]
+):
     """Inference endpoints."""
 
     queryset = Endpoint.objects.none()
@@ -154,7 +157,7 @@ class EndpointViewSet(ProxyFiles, mixins.ListModelMixin, mixins.RetrieveModelMix
     filter_backends = (DjangoFilterBackend,)
     filterset_class = EndpointFilters
     capability: ClassVar[CapabilityTable] = {
-        **dict.fromkeys(("list", "retrieve", "traffic"), Capability.FLEET_VIEW),
+        **dict.fromkeys(("list", "retrieve", "traffic", "logs"), Capability.FLEET_VIEW),
         **dict.fromkeys(("create", "partial_update", "destroy", "scale", "restart", "rollback"), _MANAGE),
         **dict.fromkeys(("pause", "resume", "cancel"), _MANAGE),
         **dict.fromkeys(("nginx_conf", "haproxy_cfg"), _MANAGE),

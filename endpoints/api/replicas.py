@@ -14,7 +14,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 
 from endpoints.models import Replica
-from endpoints.selectors import replica_list, replica_log
+from endpoints.selectors import replica_list, replica_log_text
 from fleet.api.filters import SelectorFilters, number
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.capabilities import Capability
@@ -85,12 +85,7 @@ class ReplicaViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.
         if given and not (given.isdecimal() and len(given) < 10):
             raise InvalidInput(_("`generation` is a number."), field="generation")
         replica = self.get_object()
-        pieces = replica_log(replica=replica.pk, generation=int(given) if given else None)
-        parts = []
-        for piece in pieces:
-            if piece.skipped_bytes:
-                parts.append(f"… {piece.skipped_bytes} bytes …\n")
-            parts.append(piece.text)
-        response = HttpResponse("".join(parts), content_type="text/plain; charset=utf-8")
+        text = replica_log_text(replica=replica.pk, generation=int(given) if given else None)
+        response = HttpResponse(text, content_type="text/plain; charset=utf-8")
         response["X-Content-Type-Options"] = "nosniff"
         return response

@@ -209,3 +209,20 @@ def test_a_proxy_of_ones_own_gets_the_same_replicas_and_no_secret(operator_clien
         assert order.upstream_key not in text
         assert viewer_client.get(f"{ROOT}/endpoints/chat/{file}/").status_code == 403
         assert operator_client.get(f"{ROOT}/endpoints/chat/{file}/?port=x").status_code == 400
+
+
+def test_the_last_lines_of_all_replicas_are_read_at_once(operator_client, viewer_client, site):
+    deployed(engine=spec(), desired_replicas=2)
+    settle(sites=[site])
+    agent = {"HTTP_AUTHORIZATION": f"Bearer {site.token}"}
+    chunks = [
+        {"replica": order.id, "generation": 1, "offset": 0, "text": f"one\ntwo\nof {order.id}\n"}
+        for order in site.orders()
+    ]
+    sent = operator_client.__class__().post("/api/agent/v1/replica-logs/", {"chunks": chunks}, format="json", **agent)
+    assert sent.status_code == 204
+    text = viewer_client.get(f"{ROOT}/endpoints/chat/logs/?lines=2").content.decode()
+    assert text.count("==> replica") == 2
+    assert "one" not in text
+    assert all(f"two\nof {order.id}" in text for order in site.orders())
+    assert viewer_client.get(f"{ROOT}/endpoints/chat/logs/?lines=0").status_code == 400
