@@ -47,6 +47,7 @@ def drift_note(
         defaults={**facts, "first_seen_at": at},
     )
     if is_new:
+        told = {"kind": str(kind), "external_id": external_id, "drift_id": drift.pk}
         event_write(
             kind="drift.found",
             severity=Severity.WARNING,
@@ -54,7 +55,7 @@ def drift_note(
             subject_id=account.pk,
             subject_name=account.name,
             server_id=lease.server_id if lease else None,
-            data={"kind": str(kind), "external_id": external_id, "name": name, "drift_id": drift.pk},
+            data={**told, "name": lease.title if lease else name},
         )
         tell_drift(drift)
         return drift
@@ -110,7 +111,8 @@ def machine_check(lease: Lease, machine: Machine, *, at: datetime) -> None:
     if machine.price_stopped_per_hour is not None:
         price_set(lease, machine.price_stopped_per_hour, at=at, source="provider", component=PriceComponent.STOPPED)
     found: dict[DriftKind, tuple[dict[str, Any], dict[str, Any]]] = {}
-    if differences := spec_differences(lease, machine):
+    # Of a machine that is being ended nobody has to decide what it should be.
+    if lease.wanted != Wanted.ENDED and (differences := spec_differences(lease, machine)):
         found[DriftKind.SPEC_DIFFERS] = (
             {name: pair[1] for name, pair in differences.items()},
             {name: pair[0] for name, pair in differences.items()},

@@ -7,7 +7,7 @@ from typing import Final
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from fleet.enums import DriftKind, DriftResolution, Wanted
+from fleet.enums import DriftKind, DriftResolution, OperationKind, Wanted
 from fleet.models import Drift, Lease
 from fleet.providers.base import Machine
 from fleet.services.accounts import account_locked, account_provider
@@ -15,6 +15,7 @@ from fleet.services.cleaning import clean_machine, clean_text
 from fleet.services.contracts import lease_attach
 from fleet.services.drift import drift_settle, lease_adopt
 from fleet.services.leases import lease_locked, price_set
+from fleet.services.power import lease_act
 from fleet.services.telling_leases import tell_drift
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
@@ -62,8 +63,26 @@ def drift_adopt(*, drift_id: int, actor: Actor, server_id: int | None = None) ->
 
 
 def drift_end(*, drift_id: int, actor: Actor) -> Lease:
-    """Take on an unknown machine to end it: it stays listed until the provider confirms that it is gone."""
+    """End an unknown machine, or one that is not what was ordered: it stays listed until the provider confirms it is gone.
+
+    Raises NotFound, Conflict, or ProviderError from asking for an unknown one.
+    """
+    if Drift.objects.filter(pk=drift_id, kind=DriftKind.SPEC_DIFFERS).exists():
+        return _end_known(drift_id, actor)
     return _take_on(drift_id, actor, _END)
+
+
+def _end_known(drift_id: int, actor: Actor) -> Lease:
+    with transaction.atomic():
+        lease_id = Drift.objects.values_list("lease_id", flat=True).get(pk=drift_id)
+        assert lease_id is not None  # noqa: S101 (a spec is that of a lease)
+        lease = lease_locked(lease_id)
+        drift = _open_drift(drift_id, DriftKind.SPEC_DIFFERS)
+        lease_act(lease_id=lease.pk, kind=OperationKind.TERMINATE, actor=actor)
+        drift_settle([drift], DriftResolution.ENDED, now())
+        audit(actor=actor, action=_END.action, target=lease, after={"external_id": drift.external_id})
+    lease.refresh_from_db()
+    return lease
 
 
 def _take_on(drift_id: int, actor: Actor, how: _TakingOn, server_id: int | None = None) -> Lease:

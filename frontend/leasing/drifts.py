@@ -15,6 +15,7 @@ from fleet.enums import DriftKind
 from fleet.models import Drift
 from fleet.providers.base import MachineStatus
 from fleet.selectors.leasing import drift_list
+from frontend.formatting import said_of
 from frontend.leasing.accounts import kind_label
 from frontend.leasing.offers import number_of
 from frontend.money import price_text
@@ -58,6 +59,12 @@ class Fact:
     expected: str
     found: str
 
+    @property
+    def sentence(self) -> str:
+        """Return what was expected and what is there, with the mark that the language puts after the label."""
+        found = self.found or "—"
+        return said_of(self.label, f"{self.expected} → {found}" if self.expected else found)
+
 
 @dataclass(frozen=True, slots=True)
 class DriftRow:
@@ -69,6 +76,18 @@ class DriftRow:
     def is_unknown(self) -> bool:
         """Say whether it is about a machine that the panel did not know."""
         return self.drift.kind == DriftKind.UNKNOWN_AT_PROVIDER
+
+    @property
+    def can_end(self) -> bool:
+        """Say whether it may be ended from here: a machine that nobody knows, or not the one that was ordered."""
+        return self.drift.kind in {DriftKind.UNKNOWN_AT_PROVIDER, DriftKind.SPEC_DIFFERS}
+
+    @property
+    def milder(self) -> str:
+        """Return the milder act than ending it."""
+        return (
+            _("Milder: adopt it and stop it.") if self.is_unknown else _("Milder: accept it, or stop it on its lease.")
+        )
 
     @property
     def is_waiting(self) -> bool:

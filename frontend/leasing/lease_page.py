@@ -9,7 +9,7 @@ from typing import Final
 from django.db.models import F
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from fleet.enums import LeaseOrigin, LeaseState, OperationKind, Wanted
 from fleet.leasing.breakeven import BreakEven
@@ -27,7 +27,7 @@ from panel.core.money import Money
 
 VERBS: Final[Mapping[OperationKind, Promise]] = {
     OperationKind.START: gettext_lazy("Start"),
-    OperationKind.STOP: gettext_lazy("Stop"),
+    OperationKind.STOP: pgettext_lazy("machine", "Stop"),
     OperationKind.REBOOT: gettext_lazy("Restart"),
     OperationKind.SNAPSHOT: gettext_lazy("Save its disk"),
     OperationKind.TERMINATE: gettext_lazy("End"),

@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from fleet.models import Drift, Lease
-from tests.frontend.leasing import everything, simulated, unknown
+from tests.frontend.leasing import everything, running, simulated, unknown
 
 pytestmark = pytest.mark.django_db
 
@@ -65,3 +65,28 @@ def test_an_unknown_machine_without_a_price_says_so(ada):
     unknown(account, cost_per_hour=None, currency="", found={})
     assert "not told" in ada.get("/drift/").content.decode()
     assert "It costs" not in ada.get("/").content.decode()
+
+
+def test_a_machine_that_is_not_what_was_ordered_can_be_ended_from_the_differences(ada):
+    account = simulated()
+    lease = running(account)
+    facts = {"found": {"gpu_model": "L40S 48GB"}, "expected": {"gpu_model": "H100 SXM 80GB"}}
+    drift = unknown(account, kind="spec_differs", external_id=lease.external_id, lease=lease, **facts)
+    text = ada.get("/drift/").content.decode()
+    assert "GPU model: H100 SXM 80GB → L40S 48GB" in text
+    assert "End trainer for good?" in text
+    path = reverse("difference-end", args=[drift.pk])
+    ada.post(path, {"typed_name": "box"})
+    assert Lease.objects.get().wanted == "running"
+    ada.post(path, {"typed_name": "trainer"})
+    assert Lease.objects.get().wanted == "ended"
+    assert Drift.objects.get().resolution == "ended"
+
+
+def test_facts_of_a_difference_carry_the_marks_of_the_language(ada, people):
+    unknown(simulated())
+    people["admin"].language = "zh-hans"
+    people["admin"].save()
+    text = ada.get("/drift/").content.decode()
+    assert "GPU 数量：8" in text
+    assert "数量:" not in text

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from fleet.enums import AccountHealth, DriftKind, DriftResolution, LeaseState, OperationKind
-from fleet.models import BilledInterval, Drift, Lease, LeasePrice, ProviderAccount
+from fleet.models import BilledInterval, Drift, Lease, LeasePrice, ProviderAccount, Server
 from fleet.providers.errors import NotUnderstood
 from fleet.services.accounts import account_remove, account_update
 from fleet.services.drift_actions import drift_accept, drift_adopt, drift_end, drift_ignore
@@ -214,3 +214,31 @@ def test_guards_of_an_account_are_changed_and_recorded_as_text(rounds, account):
     account_update(account_id=account.pk, actor=ACTOR, is_paused=False)
     rounds.sync()
     assert fresh(account).health == AccountHealth.OK
+
+
+def test_a_machine_that_is_not_what_was_ordered_is_ended_from_its_difference(rounds, account, vendor):
+    lease = adopted(rounds, vendor)
+    vendor.machines[lease.external_id].gpu_count = 2
+    rounds.pass_time(61)
+    rounds.sync()
+    drift = Drift.objects.get(kind=DriftKind.SPEC_DIFFERS)
+    ended = drift_end(drift_id=drift.pk, actor=ACTOR)
+    assert (ended.pk, ended.wanted) == (lease.pk, "ended")
+    assert fresh(drift).resolution == DriftResolution.ENDED
+    rounds.run(minutes=3)
+    assert (only_lease().state, vendor.machines) == (LeaseState.TERMINATED, {})
+    assert not Drift.objects.filter(kind=DriftKind.SPEC_DIFFERS, resolved_at=None).exists()
+    with pytest.raises(Conflict):
+        drift_end(drift_id=drift.pk, actor=ACTOR)
+
+
+def test_a_difference_of_a_known_machine_is_told_by_the_name_that_people_see(rounds, account, vendor):
+    lease = adopted(rounds, vendor)
+    Lease.objects.filter(pk=lease.pk).update(
+        server=Server.objects.create(name="trainer", state="ready", state_changed_at=now(), created_at=now())
+    )
+    vendor.machines[lease.external_id].gpu_count = 2
+    rounds.pass_time(61)
+    rounds.sync()
+    told = Event.objects.filter(kind="drift.found", data__kind="spec_differs").get()
+    assert told.data["name"] == "trainer"

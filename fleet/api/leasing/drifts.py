@@ -74,7 +74,7 @@ class DriftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     @extend_schema(summary="End a found machine", request=ReasonSerializer, responses={202: DriftSerializer})
     @action(detail=True, methods=["post"])
     def end(self, request: Request, pk: str) -> Response:
-        """Make a lease of it and end that, until the provider confirms it."""
+        """Of an unknown machine, or one that is not what was ordered; asked for until the provider confirms it."""
         drift_end(drift_id=int(pk), actor=Actor.from_request(request))
         return self._answer(pk)
 
