@@ -82,6 +82,8 @@ def test_only_the_last_two_minutes_count():
     past = points(120, arriving=14, served=10)
     calm = [Point(200 + second, 3.0, 300.0) for second in range(121)]
     assert not is_oversaturated(past + calm)
+    worse = [Point(second, 900.0 - second, 90_000.0 - 100 * second) for second in range(300)]
+    assert is_oversaturated(worse + [Point(301 + point.at_seconds, point.in_flight, point.ttft_ms) for point in past])
 
 
 def test_the_knee_takes_a_larger_stride_for_several_doublings():
