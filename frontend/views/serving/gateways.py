@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from endpoints.services.gateways import gateway_create, gateway_delete, gateway_update
 from frontend.access import PageRequest, page, role_of
 from frontend.forms import refuse
-from frontend.serving.forms import GatewayForm, NewGatewayForm
 from frontend.serving.gateways import gateway_found, gateway_rows, giving_up
+from frontend.serving.machine_forms import GatewayForm, NewGatewayForm
 from frontend.serving.tabs import section_tabs
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability

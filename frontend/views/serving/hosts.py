@@ -12,8 +12,8 @@ from endpoints.services.placing import serving_of
 from fleet.models import Server
 from frontend.access import PageRequest, page
 from frontend.forms import refuse
-from frontend.serving.forms import ServingForm
 from frontend.serving.hosts import cordon_words
+from frontend.serving.machine_forms import ServingForm
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 from panel.core.errors import FleetdeckError, NotFound

@@ -14,8 +14,8 @@ from endpoints.selectors import key_list
 from endpoints.services.keys import key_create, key_revoke, secret_delete, secret_set
 from frontend.access import PageRequest, page, role_of
 from frontend.forms import refuse
-from frontend.serving.forms import CallerKeyForm, SecretForm
 from frontend.serving.keys import key_rows
+from frontend.serving.machine_forms import CallerKeyForm, SecretForm
 from frontend.serving.tabs import section_tabs
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
