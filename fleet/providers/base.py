@@ -81,6 +81,8 @@ class Provider(ABC):
     # Usual time from order to running, to begin with; measured times replace it.
     usual_boot: ClassVar[timedelta] = timedelta(minutes=5)
     boot_deadline: ClassVar[timedelta] = timedelta(minutes=30)
+    # What goes on costing after a machine has ended, as one sentence; empty where nothing does.
+    end_keeps: ClassVar[str | Promise] = ""
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from fleet.providers.base import MachineStatus
 from fleet.selectors.leasing import drift_list
 from frontend.formatting import said_of
 from frontend.leasing.accounts import kind_label
+from frontend.leasing.lease_page import what_stays
 from frontend.leasing.offers import number_of
 from frontend.money import price_text
 from panel.core.clock import now
@@ -147,7 +148,10 @@ class DriftRow:
     @property
     def end_consequences(self) -> list[str]:
         """Return what ending it means."""
-        sentences = [_("The machine and its disks are deleted at the provider; nothing brings them back.")]
+        sentences = [
+            _("The machine and its disks are deleted at the provider; nothing brings them back."),
+            *what_stays(self.drift.account),
+        ]
         if self.drift.cost_per_hour is not None:
             hour = price_text(self.drift.cost_per_hour, self.drift.currency)
             sentences.append(_("%(rate)s per hour end once the provider confirms it.") % {"rate": hour})

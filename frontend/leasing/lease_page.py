@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from fleet.enums import LeaseOrigin, LeaseState, OperationKind, Wanted
 from fleet.leasing.breakeven import BreakEven
-from fleet.models import Lease
+from fleet.models import Lease, ProviderAccount
 from fleet.providers.base import Billing, CanOrder, CanReboot, CanStop, HasSnapshots, StopEffect
 from fleet.providers.registry import PROVIDERS
 from fleet.selectors.leasing import lease_break_even, lease_list
@@ -118,6 +118,18 @@ def stop_effect(lease: Lease) -> StopEffect | None:
     return account_provider(lease.account).stop_effect(Billing(lease.billing))
 
 
+def what_stays(account: ProviderAccount | None) -> list[str]:
+    """Return what goes on costing at a provider after a machine has ended, in sentences."""
+    if account is None or account.kind not in PROVIDERS:
+        return []
+    provider = PROVIDERS[account.kind]
+    saved = [_("Saved disks stay and cost storage at the provider until they are deleted there.")]
+    return [
+        *([str(provider.end_keeps)] if provider.end_keeps else []),
+        *(saved if issubclass(provider, HasSnapshots) else []),
+    ]
+
+
 def _milder(lease: Lease) -> str:
     if OperationKind.STOP in acts_possible(lease):
         return _("Milder: stop it; its disk stays.")
@@ -137,6 +149,7 @@ def consequences(lease: Lease, kind: OperationKind, rate: Mapping[str, Money] | 
         return [
             *_who_works_there(lease),
             _("The machine and its disks are deleted; nothing brings them back."),
+            *what_stays(lease.account),
             _saved(hour),
         ]
     if kind == OperationKind.STOP:

@@ -1,12 +1,13 @@
 """A lease on its page: its money in words, acts with what they end and keep, the names it goes by."""
 
+import json
 import re
 from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 
-from fleet.models import BilledInterval, Lease, Offer, Operation
+from fleet.models import BilledInterval, Lease, Offer, Operation, ProviderAccount
 from panel.core.clock import now
 from panel.core.models import Event
 from tests.frontend.leasing import running, simulated, work
@@ -114,3 +115,19 @@ def test_events_of_a_lease_carry_the_name_that_people_see(ada):
     names = set(Event.objects.filter(subject_kind="lease").values_list("subject_name", flat=True))
     assert names == {"trainer"}
     assert "trainer" in ada.get("/search/?q=fleetdeck-").content.decode()
+
+
+def test_an_end_says_what_goes_on_costing_at_this_provider(ada):
+    lease = running(simulated())
+    path = reverse("lease", args=[lease.pk])
+    assert (
+        "go on costing"
+        not in ada.get(path).content.decode().partition('id="act-terminate"')[2].partition("</dialog>")[0]
+    )
+    ProviderAccount.objects.update(kind="verda", credentials=json.dumps({"client_id": "i", "client_secret": "s"}))
+    dialog = ada.get(path).content.decode().partition('id="act-terminate"')[2].partition("</dialog>")[0]
+    assert "Other volumes that were attached are detached and go on costing." in dialog
+    ProviderAccount.objects.update(kind="aliyun")
+    dialog = ada.get(path).content.decode().partition('id="act-terminate"')[2].partition("</dialog>")[0]
+    assert "Elastic addresses" in dialog
+    assert "Saved disks stay and cost storage" in dialog

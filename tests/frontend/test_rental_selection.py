@@ -50,3 +50,11 @@ def test_what_a_selection_costs_is_one_sentence_with_the_marks_of_the_language(a
     assert (
         "1 台机器，目前每小时 ¥17.50" in ada.get("/leases/bulk/", {"act": "end", "lease": [lease.pk]}).content.decode()
     )
+
+
+def test_the_end_of_a_selection_says_what_goes_on_costing_and_of_which_machine(ada):
+    one, other = running(simulated(), "one"), running(simulated("pods"), "other")
+    ProviderAccount.objects.filter(name="pods").update(kind="runpod", credentials=json.dumps({"api_key": "k"}))
+    text = ada.get("/leases/bulk/", {"act": "end", "lease": [one.pk, other.pk]}).content.decode()
+    assert "other: Network volumes are detached and go on costing." in text
+    assert "one: " not in text

@@ -50,6 +50,7 @@ class Aliyun(RegionalCloud[EcsClient], HasBilling):
     kind: ClassVar[str] = "aliyun"
     label = _("Alibaba Cloud ECS")
     currency: ClassVar[str] = "CNY"
+    end_keeps = _("Elastic addresses, and data disks that are not set to be released with it, stay and go on costing.")
     docs_url = "https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-overview"
     preemption_notice = timedelta(minutes=5)
     credential_fields = (

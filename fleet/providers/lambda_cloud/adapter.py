@@ -47,6 +47,7 @@ class Lambda(Provider, CanOrder, CanReboot):
     kind: ClassVar[str] = "lambda"
     label = "Lambda Cloud"
     currency: ClassVar[str] = "USD"
+    end_keeps = _("File systems stay and go on costing.")
     docs_url = "https://docs.lambda.ai/public-cloud/cloud-api/"
     credential_fields = (
         Field(

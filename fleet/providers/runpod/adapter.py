@@ -57,6 +57,7 @@ class RunPod(Provider, CanOrder, CanReboot, CanStop, HasBilling):
     kind: ClassVar[str] = "runpod"
     label = "RunPod"
     currency: ClassVar[str] = "USD"
+    end_keeps = _("Network volumes are detached and go on costing.")
     docs_url = "https://docs.runpod.io/api-reference-v2/overview"
     credential_fields = (
         Field(

@@ -47,6 +47,7 @@ class Tencent(RegionalCloud[CvmClient]):
     kind: ClassVar[str] = "tencent"
     label = _("Tencent Cloud CVM")
     currency: ClassVar[str] = "CNY"
+    end_keeps = _("Elastic addresses, and data disks that are not set to be released with it, stay and go on costing.")
     docs_url = "https://cloud.tencent.com/document/api/213/15689"
     image_name_length: ClassVar[int] = IMAGE_NAME_LENGTH
     credential_fields = (

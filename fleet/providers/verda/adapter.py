@@ -39,6 +39,7 @@ class Verda(Provider, CanOrder, CanStop, HasSpot):
     kind: ClassVar[str] = "verda"
     label = "Verda"
     currency: ClassVar[str] = "USD"
+    end_keeps = _("Other volumes that were attached are detached and go on costing.")
     docs_url = "https://api.verda.com/v1/docs"
     credential_fields = (
         Field(

@@ -1,7 +1,7 @@
 """Leases: the list with its CSV, acts on a selection."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -19,7 +19,7 @@ from frontend.access import PageRequest, page
 from frontend.csv_export import csv_response
 from frontend.formatting import listed, said_of
 from frontend.leasing import leases as reading
-from frontend.leasing.lease_page import acts_possible, stop_effect
+from frontend.leasing.lease_page import acts_possible, stop_effect, what_stays
 from frontend.leasing.leases import LeaseRow
 from frontend.leasing.offers import number_of
 from frontend.leasing.order import stop_sentence
@@ -80,6 +80,7 @@ def _consequences(rows: Sequence[LeaseRow], kind: OperationKind) -> list[str]:
     if kind == OperationKind.TERMINATE:
         return [
             _("The machines and their disks are deleted; nothing brings them back."),
+            *_named((row, what_stays(row.lease.account)) for row in rows),
             _("Each is billed until its provider confirms the end."),
         ]
     if kind == OperationKind.START:
@@ -88,13 +89,20 @@ def _consequences(rows: Sequence[LeaseRow], kind: OperationKind) -> list[str]:
 
 
 def _stop_sentences(rows: Sequence[LeaseRow]) -> list[str]:
-    """Return what a stop saves, once for all machines that it is the same for; with their names where it differs."""
+    """Return what a stop of each saves."""
+    effects = [(row, effect) for row in rows if (effect := stop_effect(row.lease)) is not None]
+    return _named((row, [f"{stop_sentence(effect)} {effect.note}"]) for row, effect in effects)
+
+
+def _named(said: Iterable[tuple[LeaseRow, list[str]]]) -> list[str]:
+    """Return sentences about machines, each once: with their names unless it is the same for all of them."""
     names: dict[str, list[str]] = {}
-    for row in rows:
-        effect = stop_effect(row.lease)
-        if effect is not None:
-            names.setdefault(f"{stop_sentence(effect)} {effect.note}", []).append(row.lease.title)
-    return list(names) if len(names) == 1 else [said_of(listed(those), text) for text, those in names.items()]
+    count = 0
+    for row, sentences in said:
+        count += 1
+        for sentence in sentences:
+            names.setdefault(sentence, []).append(row.lease.title)
+    return [text if len(those) == count else said_of(listed(those), text) for text, those in names.items()]
 
 
 @page(Capability.LEASES_MANAGE)
