@@ -245,6 +245,8 @@ def _apply_unknown(account: ProviderAccount, machine: Machine, at: datetime) -> 
 
 
 def _settle_vanished(account: ProviderAccount, unknown: set[str], at: datetime) -> None:
-    """Settle unknown machines that are not there any more, or are known by now."""
-    gone = Drift.objects.filter(account=account, kind=DriftKind.UNKNOWN_AT_PROVIDER, resolved_at=None)
-    drift_settle([drift for drift in gone if drift.external_id not in unknown], DriftResolution.GONE, at)
+    """Settle unknown machines that are not there any more, or are known by now, and what differed on machines that are gone."""
+    is_unknown = Q(kind=DriftKind.UNKNOWN_AT_PROVIDER) & ~Q(external_id__in=unknown)
+    is_over = Q(kind__in=(DriftKind.SPEC_DIFFERS, DriftKind.PRICE_DIFFERS), lease__ended_at__isnull=False)
+    gone = Drift.objects.filter(is_unknown | is_over, account=account, resolved_at=None)
+    drift_settle(list(gone), DriftResolution.GONE, at)

@@ -242,3 +242,20 @@ def test_a_difference_of_a_known_machine_is_told_by_the_name_that_people_see(rou
     rounds.sync()
     told = Event.objects.filter(kind="drift.found", data__kind="spec_differs").get()
     assert told.data["name"] == "trainer"
+
+
+@pytest.mark.parametrize("how", ["ended", "vanished"])
+def test_what_differed_on_a_machine_that_is_gone_waits_for_nobody(rounds, account, vendor, how):
+    lease = adopted(rounds, vendor)
+    vendor.machines[lease.external_id].gpu_count = 2
+    rounds.pass_time(61)
+    rounds.sync()
+    assert Drift.objects.filter(resolved_at=None).count() == 2
+    if how == "ended":
+        lease_act(lease_id=lease.pk, kind=OperationKind.TERMINATE, actor=ACTOR)
+    else:
+        vendor.vanish(lease.external_id)
+    rounds.run(minutes=8)
+    assert only_lease().ended_at is not None
+    waiting = set(Drift.objects.filter(resolved_at=None).values_list("kind", flat=True))
+    assert waiting == (set() if how == "ended" else {DriftKind.MISSING_AT_PROVIDER})

@@ -4,6 +4,7 @@ The provider is the stateful fake of the contract suite, in the process, so no n
 minute after which every account is due again. First the round in which every machine is taken on, then quiet ones.
 """
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -53,14 +54,21 @@ def worker(ids, turns, answers):
     from fleet.services.sync import account_sync
     from tests.fakes.runpod import FakeRunPod
 
-    vendor = FakeRunPod()
-    for number in range(MACHINES):
-        vendor.add(f"box-{number}")
-    registry.transport_for = lambda _kind: vendor.transport
+    vendors, asked = {}, []
+    for pk in ids:
+        vendors[pk] = FakeRunPod()
+        # A machine of one id in two accounts would be one login met twice, and not taken on.
+        vendors[pk]._ids = itertools.count(pk * 1000)
+        for number in range(MACHINES):
+            vendors[pk].add(f"box-{number}")
+    registry.transport_for = lambda _kind: vendors[asked[-1]].transport
     answers.put(0.0)
     while turns.get():
         began = time.process_time()
-        done = sum(account_sync(account_id=pk) for pk in ids)
+        done = 0
+        for pk in ids:
+            asked.append(pk)
+            done += account_sync(account_id=pk)
         assert done == len(ids), f"{done} of {len(ids)} accounts were synced"
         answers.put(time.process_time() - began)
     assert ProviderAccount.objects.filter(pk__in=ids, failures=0).count() == len(ids)
