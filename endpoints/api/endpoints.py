@@ -93,6 +93,10 @@ class SettingsSerializer(serializers.Serializer[Any]):
     in_flight_limit = serializers.IntegerField(
         required=False, min_value=1, max_value=100_000, help_text="Requests at once in each gateway; more get 429."
     )
+    in_flight_per_replica = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=100_000,
+        help_text="Requests at once for each replica in each gateway; null: engines queue by themselves.",
+    )  # fmt: skip
     first_byte_seconds = serializers.FloatField(
         required=False, min_value=1, max_value=3600, help_text="Longer than the longest prefill."
     )

@@ -27,6 +27,7 @@ class Endpoint(models.Model):
     hosts = models.JSONField(default=list)
     requires_key = models.BooleanField(default=True)
     in_flight_limit = models.PositiveIntegerField(default=256)
+    in_flight_per_replica = models.PositiveIntegerField(null=True)
     first_byte_seconds = models.FloatField(default=120.0)
     idle_seconds = models.FloatField(default=120.0)
     lost_after_seconds = models.PositiveIntegerField(default=180)

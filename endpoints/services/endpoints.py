@@ -28,12 +28,17 @@ MOST_REPLICAS: Final = 256
 # What may be changed of an endpoint without a new revision, with its bounds.
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "in_flight_limit": (1, 100_000),
+    "in_flight_per_replica": (1, 100_000),
     "first_byte_seconds": (1, 3_600),
     "idle_seconds": (1, 3_600),
     "lost_after_seconds": (30, 86_400),
     "rollout_deadline_seconds": (30, 86_400),
 }
-_ROUTED: Final = frozenset({"in_flight_limit", "first_byte_seconds", "idle_seconds", "hosts", "requires_key"})
+# Of those, what may be left open.
+OPEN: Final = frozenset({"in_flight_per_replica"})
+_ROUTED: Final = frozenset(
+    {"in_flight_limit", "in_flight_per_replica", "first_byte_seconds", "idle_seconds", "hosts", "requires_key"}
+)
 _PLAIN: Final = frozenset({"description", "project", "requires_key", "hosts", "placement"})
 
 
@@ -91,7 +96,8 @@ def _set(endpoint: Endpoint, settings: Mapping[str, Any]) -> None:
     if unknown:
         raise InvalidInput(_("There is no such setting: %(names)s") % {"names": ", ".join(sorted(unknown))})
     for name, value in settings.items():
-        if name in BOUNDS and not BOUNDS[name][0] <= value <= BOUNDS[name][1]:
+        is_open = name in OPEN and value is None
+        if name in BOUNDS and not is_open and not BOUNDS[name][0] <= value <= BOUNDS[name][1]:
             low, high = BOUNDS[name]
             raise InvalidInput(_("It is from %(low)s to %(high)s.") % {"low": low, "high": high}, field=name)
         setattr(endpoint, name, value)

@@ -87,6 +87,7 @@ def _route(endpoint: Endpoint, gateway: Gateway | None) -> orders.Route:
         hosts=endpoint.hosts,
         upstream_key=endpoint.upstream_key,
         in_flight_limit=endpoint.in_flight_limit,
+        in_flight_per_replica=endpoint.in_flight_per_replica,
         first_byte_seconds=endpoint.first_byte_seconds,
         idle_seconds=endpoint.idle_seconds,
         health_path=revision.health_path if revision is not None else "",

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from endpoints.models import Endpoint
-from endpoints.services.endpoints import BOUNDS
+from endpoints.services.endpoints import BOUNDS, OPEN
 from fleet.models import Server
 from frontend.formatting import GIB
 
@@ -127,7 +127,9 @@ def _bounded(name: str, label: Any, help_text: Any) -> forms.IntegerField:
     low, high = BOUNDS[name]
     if name in {"first_byte_seconds", "idle_seconds"}:
         return forms.FloatField(label=label, help_text=help_text, min_value=low, max_value=high)
-    return forms.IntegerField(label=label, help_text=help_text, min_value=int(low), max_value=int(high))
+    return forms.IntegerField(
+        label=label, help_text=help_text, min_value=int(low), max_value=int(high), required=name not in OPEN
+    )
 
 
 class SettingsForm(PlacementForm):
@@ -149,6 +151,13 @@ class SettingsForm(PlacementForm):
         "in_flight_limit",
         gettext_lazy("Requests at once"),
         gettext_lazy("In each gateway; more are answered 429 with Retry-After."),
+    )
+    in_flight_per_replica = _bounded(
+        "in_flight_per_replica",
+        gettext_lazy("Requests at once for each replica"),
+        gettext_lazy(
+            "Empty: engines queue by themselves. For those that take one to four, the others wait in the gateway."
+        ),
     )
     first_byte_seconds = _bounded(
         "first_byte_seconds",

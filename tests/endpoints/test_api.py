@@ -226,3 +226,17 @@ def test_the_last_lines_of_all_replicas_are_read_at_once(operator_client, viewer
     assert "one" not in text
     assert all(f"two\nof {order.id}" in text for order in site.orders())
     assert viewer_client.get(f"{ROOT}/endpoints/chat/logs/?lines=0").status_code == 400
+
+
+def test_sizing_tells_where_a_model_fits(operator_client, site):
+    shape = {"parameters": 8_000_000_000, "layers": 36, "attention_heads": 32, "kv_heads": 8, "head_size": 128}
+    told = post(operator_client, "sizing/", {**shape, "context": 8192, "concurrency": 16, "engine": "vllm"}).json()
+    [row] = told["servers"]
+    assert (row["name"], row["fits"], row["tensor_parallel_size"], row["free"]) == ("rack-1", "fits", 1, 2)
+    assert 16e9 < row["need_bytes"] < row["memory_bytes"]
+    assert row["price_per_hour"] is None
+    assert told["suggested_arguments"]["max_model_len"] == 8192
+    huge = post(operator_client, "sizing/", {**shape, "parameters": 10**12, "context": 8192, "concurrency": 1}).json()
+    assert huge["servers"][0]["fits"] == "does_not"
+    wrong = post(operator_client, "sizing/", {"layers": 2, "context": 1, "concurrency": 1})
+    assert (wrong.status_code, wrong.json()["errors"][0]["attr"]) == (400, "parameters")

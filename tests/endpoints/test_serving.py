@@ -288,12 +288,12 @@ def test_a_failed_replica_is_replaced_and_its_failures_slow_the_next_try(site, t
 def test_a_route_holds_ready_replicas_only_and_changes_with_them(site, other):
     gateway = gateway_create(server_id=site.server.pk, actor=OPERATOR)
     serving_update(server_id=other.server.pk, address="10.0.0.7", actor=OPERATOR)
-    endpoint = deployed(desired_replicas=2)
+    endpoint = deployed(desired_replicas=2, in_flight_per_replica=2)
     settle(sites=[site, other])
     everything = routes_since(have=0, gateway=gateway)
     [route] = everything.routes
     assert sorted(each.address for each in route.upstreams) == ["10.0.0.7", "127.0.0.1"]
-    assert (route.health_path, route.requires_key) == ("/health", True)
+    assert (route.health_path, route.requires_key, route.in_flight_per_replica) == ("/health", True, 2)
     assert routes_since(have=everything.version, gateway=gateway).routes == []
     [order] = other.orders()
     other.say(status(order, state="not_ready", health="stalled"))

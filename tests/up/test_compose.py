@@ -215,7 +215,7 @@ def test_stages_that_are_built_upon_exist():
 
 def test_the_health_check_of_a_container_reads_what_the_processes_write():
     keys = {"worker": liveness.WORKERS_KEY, "beat": liveness.BEATS_KEY, "prober": liveness.PROBERS_KEY}
-    assert alive.KEYS == keys
+    assert keys == alive.KEYS
     assert alive.SILENT_SECONDS == liveness.SILENT_SECONDS
     asked = {SERVICES[name]["healthcheck"]["test"][-1] for name in ("worker", "beat", "prober")}
     assert asked == set(alive.KEYS)

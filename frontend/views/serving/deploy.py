@@ -20,7 +20,7 @@ from frontend.access import PageRequest, page, role_of
 from frontend.forms import refuse
 from frontend.serving.acts import rollout_words
 from frontend.serving.costs import change_words, cost_text
-from frontend.serving.fitting import demand_of, fields_of, shape_of, sizing_of
+from frontend.serving.fitting import demand_of, fields_of, shape_of, sizing_shown
 from frontend.serving.listing import endpoint_found
 from frontend.serving.revisions import changes_of
 from frontend.serving.tabs import endpoint_tabs, section_tabs
@@ -102,7 +102,7 @@ def _hardware(made: Wizard, form: HardwareForm) -> dict[str, Any]:
         return {}
     for name, value in fields_of(shape).items():
         made.data[name] = value
-    found = sizing_of(demand, now())
+    found = sizing_shown(demand, now())
     shown = HardwareForm({**made.data.dict(), "config": ""})
     return {"form": shown, "sizing": found, "best": found.best, "is_partial": shape.is_partial}
 
@@ -115,7 +115,7 @@ def _suggest(made: Wizard, form: Any) -> bool:
     demand = demand_of(hardware, shape) if shape is not None else None
     if demand is None:
         return False
-    best = sizing_of(demand, now()).best
+    best = sizing_shown(demand, now()).best
     if best is None:
         return False
     arguments = suggested_arguments(str(made.data.get("kind", "")), demand, best)
