@@ -27,10 +27,14 @@ _SILENT: Final = (ServerState.NOT_REPORTING, ServerState.UNREACHABLE)
 
 
 def endpoints_due(*, at: datetime) -> list[int]:
-    """Return the ids of endpoints that somebody must look at: whose time it is, and of whose servers one is silent or gone."""
-    is_left = Q(replicas__ended_at=None, replicas__server__state__in=(*_SILENT, ServerState.RETIRED))
-    due = Endpoint.objects.filter(Q(reconcile_at__lte=at) | (is_left & ~Q(replicas__state=ReplicaState.LOST)))
-    return list(due.filter(deleted_at=None).distinct().values_list("pk", flat=True)[:500])
+    """Return the ids of endpoints that somebody must look at: whose time it is, and of whose servers one is silent or gone.
+
+    Who has waited longest comes first, so that cards go to those who asked first.
+    """
+    gone = (*_SILENT, ServerState.RETIRED)
+    left = Replica.objects.filter(ended_at=None, server__state__in=gone).exclude(state=ReplicaState.LOST)
+    due = Endpoint.objects.filter(Q(reconcile_at__lte=at) | Q(pk__in=left.values("endpoint_id")), deleted_at=None)
+    return list(due.order_by("reconcile_at", "pk").values_list("pk", flat=True)[:500])
 
 
 def endpoint_reconcile(*, endpoint_id: int) -> bool:

@@ -10,6 +10,11 @@ from fleet.agent.watchdog import EXIT_FROZEN, Watchdog
 from tests.agent.clock import Clock
 
 
+def small():
+    """An agent's memory; that of a test run is larger than an agent's may be."""
+    return 55_000_000
+
+
 @pytest.fixture
 def time(monkeypatch):
     made = Clock(now=10_000.0)
@@ -19,7 +24,7 @@ def time(monkeypatch):
 
 def test_work_that_goes_on_is_left_alone(time):
     ended = []
-    watchdog = Watchdog(lambda: time.now - 60, end=lambda: ended.append(True))
+    watchdog = Watchdog(lambda: time.now - 60, end=lambda: ended.append(True), memory_bytes=small)
     assert not watchdog.look()
     assert not ended
 
@@ -27,7 +32,7 @@ def test_work_that_goes_on_is_left_alone(time):
 def test_work_that_stopped_a_quarter_of_an_hour_ago_ends_the_process(time, caplog):
     ended = []
     last = time.now
-    watchdog = Watchdog(lambda: last, end=lambda: ended.append(True))
+    watchdog = Watchdog(lambda: last, end=lambda: ended.append(True), memory_bytes=small)
     time.now += 899
     assert not watchdog.look()
     time.now += 2
