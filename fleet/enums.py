@@ -149,7 +149,7 @@ class OperationKind(models.TextChoices):
 
     ORDER = "order", _("Order")
     START = "start", _("Start")
-    STOP = "stop", _("Stop")
+    STOP = "stop", pgettext_lazy("machine", "Stop")
     REBOOT = "reboot", _("Reboot")
     TERMINATE = "terminate", _("End")
     SNAPSHOT = "snapshot", _("Snapshot")

@@ -58,3 +58,14 @@ def test_the_end_of_a_selection_says_what_goes_on_costing_and_of_which_machine(a
     text = ada.get("/leases/bulk/", {"act": "end", "lease": [one.pk, other.pk]}).content.decode()
     assert "other: Network volumes are detached and go on costing." in text
     assert "one: " not in text
+
+
+def test_a_machine_without_a_known_price_is_not_counted_as_free(ada):
+    account = simulated()
+    one, other = running(account, "one"), running(account, "other")
+    path, both = "/leases/bulk/", {"act": "end", "lease": [one.pk, other.pk]}
+    assert "price is not known" not in ada.get(path, both).content.decode()
+    other.prices.all().delete()
+    text = ada.get(path, both).content.decode()
+    assert "2 machines, ¥17.50 per hour now" in text
+    assert "and 1 whose price is not known" in text

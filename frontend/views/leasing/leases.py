@@ -127,6 +127,7 @@ def bulk(request: PageRequest) -> HttpResponse:
         "rows": able,
         "left_out": [row for row in rows if row not in able],
         "total": sums(money for row in able for money in _rate(row)),
+        "unknown_count": sum(row.rate is None for row in able),
         "consequences": _consequences(able, kind),
         "key": uuid.uuid4().hex,
         **rental_tabs("leases"),
