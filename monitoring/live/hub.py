@@ -22,6 +22,7 @@ from panel.core.live import GROUP_PREFIX, MESSAGE_TYPE, LiveData, mark_watched
 CANARY_SECONDS: Final = 2.0
 CANARY_TYPE: Final = "live.canary"
 WATCH_SECONDS: Final = 10.0
+STOP_STEP_SECONDS: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -87,8 +88,12 @@ class Hub:
     async def stop(self) -> None:
         """Stop receiving; sockets keep what they have."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
+        # A cancellation that meets the end of a wait within a library may get lost there: it is said again.
+        pending = set(tasks)
+        while pending:
+            for task in pending:
+                task.cancel()
+            _done, pending = await asyncio.wait(pending, timeout=STOP_STEP_SECONDS)
         await asyncio.gather(*tasks, return_exceptions=True)
         for subscription in self.subscriptions.values():
             if subscription.timer is not None:

@@ -1,6 +1,7 @@
 """The socket as a browser meets it: real sessions, real Valkey, real database."""
 
 import asyncio
+import contextlib
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -10,7 +11,7 @@ from django.test import Client
 
 from monitoring.live import topics
 from monitoring.live.consumer import LiveConsumer
-from monitoring.live.hub import hub
+from monitoring.live.hub import Hub, hub
 from monitoring.live.topics import Topic
 from panel.accounts.enums import Role
 from panel.accounts.models import User
@@ -138,6 +139,18 @@ async def test_a_lowered_role_ends_the_topics_that_need_it(socket, viewer):
     await viewer.asave()
     refused = await hear_until(socket, lambda message: message["type"] == "refused", seconds=5)
     assert refused["topic"] == "secret"
+
+
+async def test_a_hub_stops_though_a_library_loses_a_cancellation(board):
+    async def deaf_once():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    stopping = Hub()
+    stopping._tasks = [asyncio.create_task(deaf_once())]
+    await asyncio.sleep(0)
+    await asyncio.wait_for(stopping.stop(), 10)
 
 
 async def _seen_by_guard(viewer):
