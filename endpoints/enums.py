@@ -2,13 +2,14 @@
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class Phase(models.TextChoices):
     """How an endpoint is for those who call it: derived, the first that holds (see endpoints.lifecycle)."""
 
     DELETING = "deleting", _("Deleting")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     UNAVAILABLE = "unavailable", _("Unavailable")
     DEGRADED = "degraded", _("Degraded")
     ROLLING_OUT = "rolling_out", _("Rolling out")
@@ -31,7 +32,7 @@ class RevisionState(models.TextChoices):
 
     NEW = "new", _("New")
     GOOD = "good", _("Good")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
 
 
 class RolloutState(models.TextChoices):
@@ -41,7 +42,7 @@ class RolloutState(models.TextChoices):
     PAUSED = "paused", _("Paused")
     SUCCEEDED = "succeeded", _("Succeeded")
     RETURNED = "returned", _("Returned to the last good revision")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     CANCELLED = "cancelled", _("Cancelled")
 
 
@@ -63,7 +64,7 @@ class ReplicaState(models.TextChoices):
     NOT_READY = "not_ready", _("Not ready")
     DRAINING = "draining", _("Draining")
     STOPPED = "stopped", _("Stopped")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")
     LOST = "lost", _("Lost")
 
 
@@ -94,4 +95,4 @@ class GatewayState(models.TextChoices):
     PENDING = "pending", _("Pending")
     STARTING = "starting", _("Starting")
     SERVING = "serving", _("Serving")
-    FAILED = "failed", _("Failed")
+    FAILED = "failed", pgettext_lazy("outcome", "Failed")

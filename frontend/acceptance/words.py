@@ -48,7 +48,7 @@ SOURCES: Final[Mapping[Source, Promise]] = {
     Source.TYPED: gettext_lazy("typed in"),
     Source.LEASE: gettext_lazy("lease"),
     Source.TABLE: gettext_lazy("GPU model"),
-    Source.MAKER: gettext_lazy("maker’s data sheet"),
+    Source.MAKER: gettext_lazy("usual for this model"),
     Source.CARD: gettext_lazy("the card’s own default"),
     Source.RULE: gettext_lazy("limit of this check"),
 }

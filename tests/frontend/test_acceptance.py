@@ -73,7 +73,7 @@ def test_a_check_is_begun_watched_and_printed(browser, rented):
     assert "Seven &amp; Sons" in report
     assert "×16" in report
     assert "×8" in report
-    assert "maker’s data sheet" in report
+    assert "usual for this model" in report
     assert 'data-module="print"' in report
     assert "<b>H100</b>" not in report
 

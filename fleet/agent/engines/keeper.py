@@ -78,7 +78,8 @@ def spawn(order: dict[str, Any]) -> tuple[int, str]:
         try:
             become(order)
         except OSError as error:
-            os.write(tell, f"{error.filename or order['argv'][0]}: {error.strerror}".encode()[:400])
+            name = os.fsdecode(error.filename) if error.filename else order["argv"][0]  # exec gives it as bytes
+            os.write(tell, f"{name}: {error.strerror}".encode()[:400])
         except (TypeError, ValueError) as error:
             os.write(tell, repr(error).encode()[:400])
         finally:

@@ -78,6 +78,7 @@ def test_a_program_that_does_not_exist_is_said_to_be_so_at_once(machine):
     box = machine()
     box.follow(changed(engine_order(), command=["/nonexistent/engine", "--flag"]))
     failed = box.until("failed", reason="spawn_failed")
+    assert "b'" not in failed.detail, "a name, and not its bytes"
     assert failed.detail == "/nonexistent/engine: No such file or directory."
 
 
