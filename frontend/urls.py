@@ -88,6 +88,7 @@ RENTAL_URLS: list[URLPattern | URLResolver] = [
     path("drift/<int:drift_id>/accept/", drift.accept, name="difference-accept"),
     path("drift/<int:drift_id>/ignore/", drift.ignore, name="difference-ignore"),
     path("exchange-rates/", rates.rates, name="exchange-rates"),
+    path("exchange-rates/enter/", rates.enter, name="exchange-rate-enter"),
     path("exchange-rates/<int:rate_id>/remove/", rates.remove, name="exchange-rate-remove"),
 ]
 

@@ -42,6 +42,9 @@ class PlacementSerializer(serializers.Serializer[Any]):
         value: dict[str, Any] = super().to_internal_value(data)
         price = value.get("max_price")
         if price:
+            missing = {"amount", "currency"} - set(price)  # which a partial body may leave out, and a price may not
+            if missing:
+                raise serializers.ValidationError({"max_price": [_("Give both: amount and currency.")]})
             value["max_price"] = {"amount": str(price["amount"]), "currency": price["currency"]}
         return value
 

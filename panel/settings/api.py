@@ -67,6 +67,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {
         "deepLinking": True,
+        # Two hundred operations, opened all at once, keep a browser busy for half a minute.
+        "docExpansion": "none",
+        "defaultModelsExpandDepth": -1,
         "displayRequestDuration": True,
         "persistAuthorization": False,
         "validatorUrl": None,

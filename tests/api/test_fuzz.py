@@ -42,7 +42,8 @@ def panel_with_one_of_everything(live_server, description):
 def fuzz(panel, tmp_path, *, phases, parameters=""):
     live_server, token, description = panel
     config = tmp_path / "schemathesis.toml"
-    config.write_text(f"[parameters]\n{parameters}\n")
+    # What another method does at an address is one question for all of them: Django answers 405 before any of our code.
+    config.write_text(f"[parameters]\n{parameters}\n[phases.coverage]\nunexpected-methods = []\n")
     command = [
         str(SCHEMATHESIS), "--config-file", str(config), "run", str(description),
         "--url", live_server.url,

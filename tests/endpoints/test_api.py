@@ -240,3 +240,10 @@ def test_sizing_tells_where_a_model_fits(operator_client, site):
     assert huge["servers"][0]["fits"] == "does_not"
     wrong = post(operator_client, "sizing/", {"layers": 2, "context": 1, "concurrency": 1})
     assert (wrong.status_code, wrong.json()["errors"][0]["attr"]) == (400, "parameters")
+
+
+def test_half_a_price_is_refused_at_its_field(operator_client):
+    deployed()
+    body = {"placement": {"max_price": {"currency": "USD"}}}
+    answer = operator_client.patch(f"{ROOT}/endpoints/chat/", body, format="json")
+    assert (answer.status_code, answer.json()["errors"][0]["attr"]) == (400, "placement.max_price")

@@ -253,8 +253,10 @@ def test_a_machine_that_joins_is_ticked_off_without_sockets(window):
     page.keyboard.press("Enter")
     line = page.locator("#join-command").text_content()
     token = re.search(r"fdj_[a-z0-9]{8}_[\w-]{43}", line)[0]
+    word = page.locator("#join-dialog [data-copy-word]").first
+    expect(word).to_have_attribute("aria-live", "polite", timeout=30_000)  # its script has come
     page.locator("#join-dialog [data-copy]").first.click()
-    expect(page.locator("#join-dialog [data-copy-word]").first).to_have_text(re.compile("Copied|Press Ctrl C"))
+    expect(word).to_have_text(re.compile("Copied|Press Ctrl C"))
     step = page.locator("#join-dialog [data-step=token]")
     expect(step).to_have_attribute("data-state", "current")
     request = wire.JoinRequest(token=token, agent_version="0.1.0")

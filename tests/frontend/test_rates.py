@@ -12,6 +12,7 @@ from tests.frontend.html import Page
 
 pytestmark = pytest.mark.django_db
 PATH = "/exchange-rates/"
+ENTER = "/exchange-rates/enter/"
 TYPED = {"base": "usd", "quote": "CNY", "rate": "7.1", "effective_on": "2026-03-01"}
 
 
@@ -24,7 +25,7 @@ def rate(base="USD", quote="CNY", on="2026-03-01", value="7.1"):
 
 def test_a_rate_is_entered_and_stands_in_the_list(ada):
     assert "No exchange rate yet" in ada.get(PATH).content.decode()
-    assert ada.post(PATH, TYPED)["Location"] == PATH
+    assert ada.post(ENTER, TYPED)["Location"] == PATH
     entered = ExchangeRate.objects.get()
     assert (entered.base, entered.quote, entered.rate, str(entered.effective_on)) == (
         "USD",
@@ -40,7 +41,7 @@ def test_a_rate_is_entered_and_stands_in_the_list(ada):
 
 def test_a_rate_of_the_same_day_is_replaced(ada):
     rate()
-    ada.post(PATH, {**TYPED, "rate": "7.2"})
+    ada.post(ENTER, {**TYPED, "rate": "7.2"})
     assert ExchangeRate.objects.get().rate == Decimal("7.2")
 
 
@@ -57,7 +58,7 @@ def test_a_rate_of_the_same_day_is_replaced(ada):
     ],
 )
 def test_a_rate_that_cannot_be_is_told_why_at_its_field(ada, changed, said):
-    answer = ada.post(PATH, {**TYPED, **changed})
+    answer = ada.post(ENTER, {**TYPED, **changed})
     assert answer.status_code == 400
     assert said in answer.content.decode()
     assert not ExchangeRate.objects.exists()
@@ -91,6 +92,6 @@ def test_who_does_not_manage_accounts_sees_rates_and_changes_none(browser, role)
     client = browser(role)
     page = Page(client.get(PATH).content.decode())
     assert not [form for form in page.all("form") if "exchange-rates" in (form.get("action") or PATH)]
-    assert client.post(PATH, TYPED).status_code == 403
+    assert client.post(ENTER, TYPED).status_code == 403
     assert client.post(reverse("exchange-rate-remove", args=[row.pk])).status_code == 403
     assert ExchangeRate.objects.count() == 1

@@ -5,11 +5,11 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from fleet.selectors.leasing import exchange_rate_list
 from fleet.services.rates import rate_enter, rate_remove
-from frontend.access import PageRequest, page, require
+from frontend.access import PageRequest, page
 from frontend.forms import refuse
 from frontend.leasing.rates import LISTED, RateForm, rate_rows
 from frontend.leasing.tabs import rental_tabs
@@ -19,21 +19,31 @@ from panel.core.clock import now
 from panel.core.errors import FleetdeckError
 
 
+@require_safe
 @page(Capability.FLEET_VIEW)
 def rates(request: PageRequest) -> HttpResponse:
-    """Show the rates; a POST of who manages accounts enters one."""
+    """Show the rates."""
+    return _shown(request, RateForm(initial={"quote": "CNY", "effective_on": now().date()}))
+
+
+@require_POST
+@page(Capability.ACCOUNTS_MANAGE)
+def enter(request: PageRequest) -> HttpResponse:
+    """Enter a rate."""
+    form = RateForm(request.POST)
+    if form.is_valid():
+        try:
+            rate_enter(actor=Actor.from_request(request), **form.cleaned_data)
+        except FleetdeckError as error:
+            refuse(form, error)
+        else:
+            messages.success(request, _("The rate is entered."))
+            return HttpResponseRedirect(reverse("exchange-rates"))
+    return _shown(request, form)
+
+
+def _shown(request: PageRequest, form: RateForm) -> HttpResponse:
     at = now()
-    form = RateForm(request.POST or None, initial={"quote": "CNY", "effective_on": at.date()})
-    if request.method == "POST":
-        require(request, Capability.ACCOUNTS_MANAGE)
-        if form.is_valid():
-            try:
-                rate_enter(actor=Actor.from_request(request), **form.cleaned_data)
-            except FleetdeckError as error:
-                refuse(form, error)
-            else:
-                messages.success(request, _("The rate is entered."))
-                return HttpResponseRedirect(reverse("exchange-rates"))
     found = list(exchange_rate_list().order_by("-effective_on", "-pk")[:LISTED])
     context = {
         "title": _("Exchange rates"),

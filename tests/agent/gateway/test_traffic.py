@@ -132,7 +132,7 @@ def test_answers_that_get_lost_and_restarts_of_the_agent_count_nothing_twice(own
     eventually(lambda: served.panel.repeated, lambda count: count > 0, seconds=20)
     served.panel.loses_answers = False
     served.restart()
-    eventually(lambda: served.panel.requests("chat") - before, lambda count: count >= sent, seconds=20)
+    eventually(lambda: served.panel.requests("chat") - before, lambda count: count >= sent, seconds=60)
     served.get("/chat/echo")
     eventually(lambda: served.panel.requests("chat") - before, lambda count: count >= sent + 1, seconds=20)
     assert served.panel.requests("chat") - before == sent + 1
@@ -161,6 +161,6 @@ def test_the_log_is_moved_aside_without_losing_or_repeating_a_line(place, replic
             assert client.get(f"{place.url}/logged/echo").status_code == 200
             sent += 1
     old = place.folder / "envoy" / "access.log.1"
-    eventually(lambda: place.panel.requests("logged") - before, lambda count: count >= sent, seconds=20)
+    eventually(lambda: place.panel.requests("logged") - before, lambda count: count >= sent, seconds=60)
     eventually(old.exists, lambda is_there: not is_there, seconds=10)
     assert place.panel.requests("logged") - before == sent
