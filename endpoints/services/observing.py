@@ -1,5 +1,6 @@
 """What agents say of replicas: kept, and followed by what it means for gateways and endpoints. Bounded, and only of their own."""
 
+import math
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -23,6 +24,8 @@ from panel.core.live import publish_later
 LOG_BYTES_OF_A_GENERATION: Final = 2 * 1024 * 1024
 GENERATIONS_KEPT: Final = 3
 PORT_TAKEN: Final = "port_in_use"
+# What moves all the time, and is nobody's business but the pages'.
+QUIET: Final = ("observed_at", "running", "waiting", "kv_cache_percent", "answered_ms")
 
 
 def replicas_report(*, identity: AgentIdentity, report: orders.ReplicasReport) -> None:
@@ -44,11 +47,16 @@ def replicas_report(*, identity: AgentIdentity, report: orders.ReplicasReport) -
         known = {replica.pk: replica for replica in found}
         told = {status.id: status for status in report.replicas if status.id in known}
         touched: set[int] = set()
+        before = {pk: _figures(replica) for pk, replica in known.items()}
         for pk, replica in known.items():
             if _take(replica, told.get(pk), report, at):
                 touched.add(replica.endpoint_id)
-        for replica in known.values():
-            tell_endpoint(replica.endpoint)
+        Replica.objects.bulk_update([known[pk] for pk in told], QUIET)
+        news = {
+            replica.endpoint_id: replica.endpoint for pk, replica in known.items() if _figures(replica) != before[pk]
+        }
+        for endpoint in news.values():
+            tell_endpoint(endpoint)
         endpoint_wake(touched, at=at)
 
 
@@ -85,10 +93,25 @@ def _take(replica: Replica, status: orders.ReplicaStatus | None, report: orders.
         changes |= _ended(replica, at)
     if replica.wanted == Wanted.RUN and status.reason == PORT_TAKEN:
         changes |= _elsewhere(replica)
-    replica_change(replica, at=at, **changes)
+    _keep(replica, changes, at)
     if replica.state == ReplicaState.READY and before[0] != ReplicaState.READY:
         _extend_rollout(replica, at)
     return (replica.state, replica.health) != before or replica.ended_at is not None
+
+
+def _figures(replica: Replica) -> tuple[Any, ...]:
+    """Return what pages show of a replica and a report may change."""
+    shown = ("version", *(name for name in QUIET if name != "observed_at"))
+    return tuple(getattr(replica, name) for name in shown)
+
+
+def _keep(replica: Replica, changes: dict[str, Any], at: datetime) -> None:
+    """Change what changed; figures that move all the time are set here and written for all replicas at once."""
+    for name in QUIET:
+        setattr(replica, name, changes.pop(name))
+    loud = {name: value for name, value in changes.items() if getattr(replica, name) != value}
+    if loud:
+        replica_change(replica, at=at, **loud)
 
 
 def _elsewhere(replica: Replica) -> dict[str, Any]:
@@ -124,10 +147,10 @@ def _observed(replica: Replica, status: orders.ReplicaStatus, at: datetime) -> d
         "restarts": min(max(status.restarts, 0), 2**31 - 1),
         "exit_code": status.exit_code if status.exit_code is not None and abs(status.exit_code) < 2**31 else None,
         "handle": clean_text(status.handle, 100),
-        "running": status.running,
-        "waiting": status.waiting,
-        "kv_cache_percent": status.kv_cache_percent,
-        "answered_ms": status.answered_ms,
+        "running": _figure(status.running),
+        "waiting": _figure(status.waiting),
+        "kv_cache_percent": _figure(status.kv_cache_percent),
+        "answered_ms": _figure(status.answered_ms),
         "observed_at": at,
     }
     if state == ReplicaState.READY and replica.ready_at is None:
@@ -135,6 +158,11 @@ def _observed(replica: Replica, status: orders.ReplicaStatus, at: datetime) -> d
     if str(state) not in replica.steps:
         fields["steps"] = {**replica.steps, str(state): at.isoformat()}
     return fields
+
+
+def _figure(value: float | None) -> float | None:
+    """Return a figure that can be shown, None for one that cannot be."""
+    return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
 def _extend_rollout(replica: Replica, at: datetime) -> None:

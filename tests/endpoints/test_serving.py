@@ -121,6 +121,19 @@ def test_a_message_said_twice_or_late_changes_nothing(site):
     assert serving(endpoint) == []
 
 
+def test_figures_that_cannot_be_are_kept_as_not_known(site):
+    deployed()
+    reconcile()
+    [order] = site.orders()
+    site.say(
+        status(
+            order, state="ready", running=float("nan"), waiting=float("inf"), answered_ms=-1.0, kv_cache_percent=12.5
+        )
+    )
+    found = Replica.objects.get()
+    assert (found.running, found.waiting, found.answered_ms, found.kv_cache_percent) == (None, None, None, 12.5)
+
+
 def test_an_agent_speaks_of_its_own_replicas_only(site, other):
     endpoint = deployed(placement={"servers": [site.server.pk]})
     reconcile()

@@ -23,7 +23,7 @@ SPEC = {
 
 def make_fleet():
     """Write servers, endpoints and replicas that are ready; returns (a server's identity, its replicas, gateways)."""
-    from endpoints.models import Endpoint, Gateway, Replica, Revision
+    from endpoints.models import Endpoint, Gateway, Replica, Revision, RoutingClock
     from fleet.models import Agent, Server
     from fleet.services.agents import AgentIdentity
     from panel.core.clock import now
@@ -65,6 +65,7 @@ def make_fleet():
             for copy in range(REPLICAS)
         ]
     )  # fmt: skip
+    RoutingClock.objects.create(pk=1, version=1)
     gateways = Gateway.objects.bulk_create([Gateway(server=each, created_at=at) for each in servers[-2:]])
     agent = agents[0]
     identity = AgentIdentity(agent.pk, agent.server_id, "rig-0", "ready", 5.0, 5.0, agent.assignments_version)
