@@ -26,6 +26,9 @@ HEAD: Final = """\
 # A request can only be sent again if it fits into a buffer.
 BUFFER_BYTES: Final = 262_144
 NO_LIMIT: Final = "24h"
+# A dead replica refuses at once. Without a limit of its own a check is failed after the half second between two of them,
+# and replicas that are only busy would be taken for dead, all of them at the same moment.
+CHECK_SECONDS: Final = 5
 
 
 def render_haproxy(
@@ -106,6 +109,7 @@ def _backend(route: Route, *, has_secrets: bool) -> str:
         "    http-request del-header Accept-Encoding",
         *_authorization(route, has_secrets=has_secrets),
         *([f"    option httpchk GET {route.health_path}"] if route.health_path else []),
+        f"    timeout check {CHECK_SECONDS}s",
         f"    default-server check inter 500ms fall 2 rise 1 pool-purge-delay {KEPT_CONNECTION_SECONDS}s",
     ]
     for upstream in route.upstreams:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.core.servers.basehttp import WSGIRequestHandler
 
 from panel.accounts.models import AuditEntry
 from tests.accounts.people import person, token_of
@@ -28,6 +29,14 @@ def description(tmp_path_factory):
     path = tmp_path_factory.mktemp("schema") / "openapi.json"
     call_command("spectacular", file=str(path), format="openapi-json")
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def answers_are_sent_at_once():
+    """Django's test server writes heads and bodies apart; Nagle's algorithm would hold each body for 40 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
+        yield
 
 
 @pytest.fixture

@@ -34,12 +34,12 @@ def front(request, tmp_path_factory):
         with run(tmp_path_factory.mktemp(request.param), text, port) as url:
             ready = lambda: HTTP.get(f"{url}/chat/echo").status_code  # noqa: E731
             eventually(ready, lambda status: status == 200, seconds=10)
-            yield url, victim
+            yield url, victim, (one, two)
 
 
 @pytest.mark.e2e
 def test_requests_reach_replicas_with_their_key_and_without_the_callers(front):
-    url, _ = front
+    url, *_ = front
     answer = HTTP.get(f"{url}/chat/echo?a=1", headers={"authorization": "Bearer fdk_callers", "cookie": "a=b"}).json()
     assert answer["path"] == "/echo?a=1"
     assert answer["headers"]["authorization"] == "Bearer engine-key"
@@ -50,7 +50,7 @@ def test_requests_reach_replicas_with_their_key_and_without_the_callers(front):
 
 @pytest.mark.e2e
 def test_a_stream_passes_piece_by_piece(front):
-    url, _ = front
+    url, *_ = front
     arrived, text = [], ""
     with HTTP.stream("POST", f"{url}/chat/v1", json={"stream": True, "n": 6, "gap": 0.1}) as answer:
         for part in answer.iter_text():
@@ -62,7 +62,7 @@ def test_a_stream_passes_piece_by_piece(front):
 
 @pytest.mark.e2e
 def test_refusals_have_the_shape_that_clients_read(front):
-    url, _ = front
+    url, *_ = front
     missing = HTTP.get(f"{url}/nothing/v1")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "unknown_endpoint")
     empty = HTTP.get(f"{url}/empty/v1")
@@ -72,7 +72,7 @@ def test_refusals_have_the_shape_that_clients_read(front):
 
 @pytest.mark.e2e
 def test_what_is_beyond_the_limit_is_refused_and_says_when_to_come_again(front):
-    url, _ = front
+    url, *_ = front
     request = {"stream": True, "n": 10, "gap": 0.1}
 
     def one():
@@ -98,14 +98,28 @@ def test_what_is_beyond_the_limit_is_refused_and_says_when_to_come_again(front):
 
 @pytest.mark.e2e
 def test_requests_that_were_not_begun_are_sent_to_the_other_replica(front):
-    url, victim = front
+    url, victim, _ = front
     for number in range(6):
         assert HTTP.post(f"{url}/brief/close-once/{number}?of=victim", json={}).status_code == 200
     victim.signal(signal.SIGKILL)
     victim.process.wait()
     answers = [HTTP.get(f"{url}/brief/echo") for _ in range(30)]
-    assert {answer.status_code for answer in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}, answers[-1].text
     assert {answer.json()["name"] for answer in answers} == {"one"}
+
+
+@pytest.mark.e2e
+def test_replicas_that_are_all_busy_for_a_moment_are_not_taken_for_dead(front):
+    url, _, alive = front
+    for replica in alive:
+        replica.signal(signal.SIGSTOP)
+    back = threading.Timer(2.0, lambda: [replica.signal(signal.SIGCONT) for replica in alive])
+    back.start()
+    try:
+        answers = [HTTP.get(f"{url}/chat/echo") for _ in range(3)]
+    finally:
+        back.join()
+    assert {answer.status_code for answer in answers} == {200}, answers[0].text
 
 
 ROUTE = Route(
