@@ -8,9 +8,13 @@ Hours and days are whole numbers since 1970-01-01 UTC.
 
 from django.db import models
 
+from monitoring.delivery.models import Channel, Heartbeat, Notification, NotificationAttempt
 from monitoring.probing.models import Probe, ProbeHour
 
-__all__ = ["DirtyHour", "LatestSample", "Probe", "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress"]
+__all__ = [
+    "Channel", "DirtyHour", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe", "ProbeHour",
+    "SealedDay", "SealedHour", "SeriesProgress",
+]  # fmt: skip
 
 
 class LatestSample(models.Model):
