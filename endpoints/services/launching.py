@@ -128,6 +128,7 @@ def _order(replica: Replica, made: Launch, secrets: dict[str, str]) -> orders.Re
         health_path=made.health_path,
         metrics_path=made.metrics_path or "",
         metrics_port=made.metrics_port,
+        queue_path=made.drain.queue_path,
         start_limit_seconds=made.start_limit_seconds,
         drain_limit_seconds=made.drain.seconds,
     )

@@ -69,6 +69,8 @@ class ReplicaOrder(Struct, omit_defaults=True):
     command: argv of the engine (for a container: of its entry point, empty for the image's own). host, port: where the engine
     listens; port_of_container: the engine's port in a network of the container's own, which `host` and `port` are published to;
     None: the container shares the machine's network. metrics_port: of metrics_path, None for `port` (Triton has another).
+    queue_path: a page with `queue_running` and `queue_pending`, of engines whose work outlives the connection that asked for it
+    (ComfyUI); it tells what the metrics of others tell.
     secrets: environment variables that no log, status or error may show. gpu_uuids: the cards it gets, and no others.
     upstream_key: the bearer that the engine asks for.
     start_limit_seconds: until the first answered request; after it, `failed` with reason `start_limit`.
@@ -97,6 +99,7 @@ class ReplicaOrder(Struct, omit_defaults=True):
     health_path: Path = ""
     metrics_path: Path = ""
     metrics_port: int | None = None
+    queue_path: Path = ""
     start_limit_seconds: float = 1_800.0
     drain_limit_seconds: float = 300.0
 

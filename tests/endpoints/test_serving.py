@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from endpoints.engines.base import EngineSpec
 from endpoints.enums import Phase, ReplicaState
 from endpoints.models import Gateway, Replica, ReplicaGpu
 from endpoints.services.endpoints import endpoint_delete, endpoint_scale, endpoint_update
@@ -132,6 +133,14 @@ def test_figures_that_cannot_be_are_kept_as_not_known(site):
     )
     found = Replica.objects.get()
     assert (found.running, found.waiting, found.answered_ms, found.kv_cache_percent) == (None, None, None, 12.5)
+
+
+def test_an_agent_hears_where_an_engine_lists_the_work_that_a_drain_waits_for(site):
+    comfy = {"kind": "comfyui", "runtime": "process", "source": "path", "model": "/srv/comfy"}
+    deployed(engine=EngineSpec.from_json(comfy))
+    reconcile()
+    [order] = site.orders()
+    assert (order.queue_path, order.metrics_path) == ("/queue", "")
 
 
 def test_an_agent_speaks_of_its_own_replicas_only(site, other):

@@ -7,6 +7,7 @@ Tokens are words that count up (" t0 t1 t2 …"), so a lost or repeated piece of
 finished, exit status 0.
 
 GET /health, /v1/models, /metrics (vLLM's names); POST /v1/chat/completions, /v1/completions (with and without `stream`).
+Like ComfyUI, POST /prompt is answered at once and worked off afterwards, one after another; GET /queue lists what is left.
 """
 
 import argparse
@@ -36,6 +37,7 @@ def parse(arguments=None):
     add("--slots", type=int, default=4, help="requests worked on at once; others wait")
     add("--queue-limit", type=int, default=1_000_000, help="more waiting ones are answered 429, and /health says 503")
     add("--max-tokens", type=int, default=16, help="of requests that name none")
+    add("--prompt-seconds", type=float, default=0.5, help="how long each piece of work of POST /prompt takes")
     add("--memory-mb", type=int, default=0, help="kept in memory")
     add("--memory-mb-per-request", type=float, default=0.0, help="never given back")
     add("--start-seconds", type=float, default=0.0, help="before it listens")
@@ -73,6 +75,8 @@ class Engine:
         self.loaded_at = time.monotonic() + options.load_seconds
         self.is_stopping = asyncio.Event()
         self.connections = {}
+        self.queued, self.worked_off = [], asyncio.Lock()
+        self.work = set()
 
     # ---- HTTP
 
@@ -118,10 +122,24 @@ class Engine:
         elif path == "/metrics" and not options.no_metrics:
             await asyncio.sleep(options.metrics_ms / SECOND)
             await self.send(writer, 200, self.metrics().encode(), kind="text/plain; version=0.0.4")
+        elif path == "/prompt" and method == "POST":
+            self.work.add(asyncio.get_running_loop().create_task(self.work_off(number := len(self.work))))
+            await self.send(writer, 200, {"prompt_id": str(number)})
+        elif path == "/queue":
+            listed = [[number, str(number), {}] for number in self.queued]
+            await self.send(writer, 200, {"queue_running": listed[:1], "queue_pending": listed[1:]})
         elif path in {"/v1/models", "/v1/chat/completions", "/v1/completions"}:
             await self.answer_api(method, path, headers, body, writer)
         else:
             await self.fail(writer, 404, f"no such address: {path}")
+
+    async def work_off(self, number):
+        """Do one piece of work that nobody waits for, when it is its turn."""
+        self.queued.append(number)
+        async with self.worked_off:
+            await asyncio.sleep(self.options.prompt_seconds)
+            _log(f"prompt {number} executed")
+            self.queued.remove(number)
 
     async def answer_api(self, method, path, headers, body, writer):
         if self.options.api_key and headers.get("authorization") != f"Bearer {self.options.api_key}":

@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from fleet.agent.engines.health import Outcome
-from fleet.agent.engines.metrics import Counters, read_counters
+from fleet.agent.engines.metrics import Counters, read_counters, read_queue
 from fleet.agent.orders import ReplicaOrder
 
 CONNECT_SECONDS: Final = 2.0
@@ -78,21 +78,24 @@ def ask(http: httpx.Client, order: ReplicaOrder, timeout_seconds: float) -> Answ
 
 
 def read_metrics(http: httpx.Client, order: ReplicaOrder, timeout_seconds: float = PAGE_SECONDS) -> Counters | None:
-    """Return what the engine's metrics page says, None when it has none or it did not answer."""
-    if not order.metrics_path:
+    """Return what the engine's page of metrics, or of its queue, says; None when it has none or it did not answer."""
+    if not has_counters(order):
         return None
+    is_queue = not order.metrics_path
+    url = url_of(order, order.queue_path if is_queue else order.metrics_path, None if is_queue else order.metrics_port)
     try:
-        with http.stream(
-            "GET",
-            url_of(order, order.metrics_path, order.metrics_port),
-            headers=_headers(order),
-            timeout=_timeout(timeout_seconds),
-        ) as response:
+        with http.stream("GET", url, headers=_headers(order), timeout=_timeout(timeout_seconds)) as response:
             if response.status_code != 200:
                 return None
-            return read_counters(_bounded(response, MAX_PAGE_BYTES, time.monotonic() + timeout_seconds))
+            page = _bounded(response, MAX_PAGE_BYTES, time.monotonic() + timeout_seconds)
+            return read_queue(page) if is_queue else read_counters(page)
     except (httpx.HTTPError, httpx.InvalidURL):
         return None
+
+
+def has_counters(order: ReplicaOrder) -> bool:
+    """Say whether an engine tells how many requests it works on."""
+    return bool(order.metrics_path or order.queue_path)
 
 
 def read_health(http: httpx.Client, order: ReplicaOrder, timeout_seconds: float = PAGE_SECONDS) -> int | None:

@@ -5,6 +5,7 @@ lists all that were seen; the first that a page has counts. Sources: the pages o
 (`sglang:`), TGI 3 (`tgi_`), Triton (`nv_`), trtllm-serve (`/prometheus/metrics`), llama.cpp's server (`llamacpp:`).
 """
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -101,6 +102,19 @@ def read_counters(page: str) -> Counters | None:
         if any(name in values for name in names):
             return _counters(family, values)
     return None
+
+
+def read_queue(page: str) -> Counters | None:
+    """Return what a page that lists an engine's work says (ComfyUI's /queue), None when it is no such page."""
+    try:
+        told = json.loads(page)
+    except ValueError:
+        return None
+    lists = [told.get(name) for name in ("queue_running", "queue_pending")] if isinstance(told, dict) else [None]
+    if not all(isinstance(work, list) for work in lists):
+        return None
+    running, waiting = (float(len(work)) for work in lists)
+    return Counters(family="comfyui", running=running, waiting=waiting)
 
 
 def _counters(family: Family, values: dict[str, list[tuple[str, float]]]) -> Counters:

@@ -111,7 +111,7 @@ class Watch:
     def _is_read_due(self, now: float) -> bool:
         """Say whether to read the counters: not while a request of our own would be among them, unless that takes long."""
         is_alone = self._asking is None or now - self._asked_at > TURN_SECONDS
-        return bool(self._order.metrics_path) and self._reading is None and now >= self._next_read and is_alone
+        return checks.has_counters(self._order) and self._reading is None and now >= self._next_read and is_alone
 
     def _is_ask_due(self, now: float) -> bool:
         """Say whether to send the real request: never to an engine that sleeps, which it would wake."""

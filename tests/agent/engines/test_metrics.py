@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleet.agent.engines.metrics import Counters, read_counters
+from fleet.agent.engines.metrics import Counters, read_counters, read_queue
 
 VLLM_OLD = """\
 # TYPE vllm:num_requests_running gauge
@@ -77,3 +77,15 @@ def test_an_engine_says_itself_that_it_sleeps():
     page += 'vllm:engine_sleep_state{sleep_state="weights_offloaded"} %d\n'
     assert read_counters(page % (0, 1)).is_asleep
     assert not read_counters(page % (1, 0)).is_asleep
+
+
+def test_a_queue_says_how_much_runs_and_waits_and_nothing_of_progress():
+    page = '{"queue_running": [[3, "a", {}]], "queue_pending": [[4, "b", {}], [5, "c", {}]]}'
+    assert read_queue(page) == Counters("comfyui", 1.0, 2.0, None, None)
+
+
+@pytest.mark.parametrize(
+    "page", ["", "[]", "<html>404</html>", '{"queue_running": []}', '{"queue_running": 1, "queue_pending": 2}']
+)
+def test_a_page_that_is_no_queue_says_nothing(page):
+    assert read_queue(page) is None

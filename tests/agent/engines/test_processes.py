@@ -2,6 +2,7 @@
 
 import signal
 
+import httpx
 import pytest
 
 from fleet.agent.engines import keeper
@@ -143,6 +144,20 @@ def test_a_drain_waits_for_running_requests_and_cuts_none(machine, streaming):
     box.until("draining")
     box.until("stopped")
     assert stream.result() == [f" t{number}" for number in range(16)]
+
+
+def test_a_drain_waits_for_queued_work_whose_caller_has_gone_away(machine):
+    box = machine()
+    order = engine_order(1, "--prompt-seconds", 0.6, "--no-metrics", metrics_path="", queue_path="/queue")
+    box.follow(order)
+    box.until("ready")
+    for _ in range(2):
+        httpx.post(f"http://127.0.0.1:{order.port}/prompt", timeout=5).raise_for_status()
+    waiting = box.until("ready", health="saturated")
+    assert (waiting.running, waiting.waiting) == (1.0, 1.0)
+    box.follow(changed(order, wanted="drain"))
+    box.until("stopped")
+    assert [line for line in box.log().splitlines() if "executed" in line] == ["prompt 0 executed", "prompt 1 executed"]
 
 
 def test_a_drain_ends_at_its_limit(machine, streaming):
