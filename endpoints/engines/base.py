@@ -40,6 +40,7 @@ class CustomCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How an engine that the panel does not know is run and asked.
 
     command: argv; `{port}`, `{host}`, `{model}` and `{gpu_count}` are filled in. ready_body: JSON object sent to ready_path.
+    api_key_variable: in which it takes the bearer that it asks callers for, "" for one that asks for none.
     """
 
     command: Annotated[list[Text], Meta(max_length=200)] = []
@@ -48,6 +49,7 @@ class CustomCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ready_body: dict[str, Any] | None = None
     health_path: Name = ""
     metrics_path: Name | None = None
+    api_key_variable: Variable | Literal[""] = ""
 
 
 class EngineSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -47,6 +47,7 @@ def launch(spec: EngineSpec, place: Place) -> Launch:
         shm_bytes=None,
         start_limit_seconds=spec.start_limit_seconds,
         warnings=warnings,
+        api_key_variable=custom.api_key_variable or None,
     )
 
 

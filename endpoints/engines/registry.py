@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from msgspec.structs import replace
 
 from endpoints.engines import (
     arguments,
@@ -117,7 +118,16 @@ def launch(spec: EngineSpec, place: Place) -> Launch:
         raise refuse(gettext("%(engine)s cannot load from there; it takes: %(sources)s.") % facts, "source")
     check_names(spec)
     parts.check_environment(spec)
-    return chosen.launch(spec, place)
+    made = chosen.launch(spec, place)
+    return made if made.api_key_variable is not None else replace(made, warnings=[*made.warnings, _open(chosen)])
+
+
+def _open(chosen: Engine) -> str:
+    """Return what is to be said of an engine that asks nobody for a key."""
+    return gettext(
+        "%(engine)s asks callers for no key: whoever reaches a replica's port gets past the gateway. With the only gateway on "
+        "the same machine replicas listen on 127.0.0.1; else let a firewall leave their ports to gateways."
+    ) % {"engine": chosen.label}
 
 
 def argument_schema(kind: str) -> dict[str, Any]:

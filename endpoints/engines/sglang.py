@@ -1,4 +1,4 @@
-"""SGLang: `python3 -m sglang.launch_server`."""
+"""SGLang: `sglang.launch_server`, with its key from the environment."""
 
 from typing import Final
 
@@ -58,13 +58,19 @@ _OWN: Final = (
     "--data-parallel-size",
     *(argument.flag for argument in ARGUMENTS if argument.flag),
 )
+_KEY: Final = _("a key on the command line is seen by everyone on the machine; the panel gives the engine its key.")
 _REFUSED: Final = {
-    "--api-key": _("a key on the command line is seen by everyone on the machine, and SGLang takes it no other way."),
-    "--admin-api-key": _(
-        "a key on the command line is seen by everyone on the machine, and SGLang takes it no other way."
-    ),
+    "--api-key": _KEY,
+    "--admin-api-key": _KEY,
     "--config": _("a file of arguments cannot be checked; give them here."),
 }
+_KEY_VARIABLE: Final = "ENGINE_API_KEY"
+# SGLang takes its key as an argument only, which every user of the machine could read: it is added inside the process. Run as a
+# module, as `python3 -m` does, so that the processes that it spawns find it again.
+_START: Final = (
+    f"import os, runpy, sys; sys.argv += ['--api-key', os.environ.pop('{_KEY_VARIABLE}')]; "
+    "runpy.run_module('sglang.launch_server', run_name='__main__', alter_sys=True)"
+)
 
 
 def launch(spec: EngineSpec, place: Place) -> Launch:
@@ -73,7 +79,7 @@ def launch(spec: EngineSpec, place: Place) -> Launch:
     extra = screened(spec.extra_arguments, _OWN, _REFUSED)
     warnings = parts.check_gpus(spec, place, times=int(values.get("data_parallel_size", 1)))
     mounts, told = parts.model_mounts(spec, place, {})
-    command = ["python3", "-m", "sglang.launch_server", "--model-path", spec.model]
+    command = ["python3", "-c", _START, "--model-path", spec.model]
     command += ["--host", place.host, "--port", str(place.port), "--served-model-name", spec.name_for_callers()]
     command += ["--revision", spec.revision] if spec.revision and spec.source != "path" else []
     command += ["--tp-size", str(spec.tensor_parallel_size), *flags(ARGUMENTS, values, spec.arguments)]
@@ -92,5 +98,6 @@ def launch(spec: EngineSpec, place: Place) -> Launch:
         shm_bytes=32 * GIB if place.runtime == "container" else None,
         start_limit_seconds=spec.start_limit_seconds,
         warnings=warnings + told,
+        api_key_variable=_KEY_VARIABLE,
         slots=int(values["max_running_requests"]),
     )

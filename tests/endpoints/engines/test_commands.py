@@ -1,6 +1,9 @@
 """The command of each engine, word for word, and what comes with it."""
 
+import json
 import shlex
+import subprocess
+import sys
 
 import hypothesis.strategies as st
 import pytest
@@ -43,7 +46,9 @@ GOLDEN = {
         EngineSpec(kind="sglang", version="0.5.9", model="Qwen/Qwen3-8B", arguments={"context_length": 32768}),
         placed(),
         (
-            "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --host 0.0.0.0 --port 8001 "
+            """python3 -c 'import os, runpy, sys; sys.argv += ['"'"'--api-key'"'"', os.environ.pop('"'"'ENGINE_API_KEY'"'"')]; """
+            """runpy.run_module('"'"'sglang.launch_server'"'"', run_name='"'"'__main__'"'"', alter_sys=True)' """
+            "--model-path Qwen/Qwen3-8B --host 0.0.0.0 --port 8001 "
             "--served-model-name Qwen/Qwen3-8B --tp-size 1 --max-running-requests 128 --context-length 32768 "
             "--mem-fraction-static 0.85 --enable-metrics"
         ),
@@ -265,7 +270,8 @@ def test_triton_is_asked_a_real_inference_once_it_has_a_sample():
     body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [0]}]}
     sampled = launch(EngineSpec.from_json({**spec.to_json(), "custom": {"ready_body": body}}), place)
     assert (sampled.ready.kind, sampled.ready.path) == ("triton_infer", "/v2/models/detector/infer")
-    assert (sampled.metrics_port, sampled.warnings) == (18001, [])
+    assert sampled.metrics_port == 18001
+    assert [told for told in sampled.warnings if "no key" not in told] == []
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "tgi", "trtllm"])
@@ -279,4 +285,44 @@ def test_more_parallelism_than_gpus_is_refused_and_less_is_told(kind):
 def test_the_engine_says_where_its_key_goes():
     assert launch(GOLDEN["vllm"][0], GOLDEN["vllm"][1]).api_key_variable == "VLLM_API_KEY"
     assert launch(GOLDEN["llamacpp"][0], GOLDEN["llamacpp"][1]).api_key_variable == "LLAMA_API_KEY"
-    assert launch(GOLDEN["sglang"][0], GOLDEN["sglang"][1]).api_key_variable is None
+    assert launch(GOLDEN["sglang"][0], GOLDEN["sglang"][1]).api_key_variable == "ENGINE_API_KEY"
+    own = CustomCommand(command=["serve", "{port}"], api_key_variable="SERVE_KEY")
+    assert launch(EngineSpec(kind="custom", image="a/b", custom=own), placed()).api_key_variable == "SERVE_KEY"
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_engine_that_asks_for_no_key_is_said_to_be_open_to_whoever_reaches_it(kind):
+    built = launch(*GOLDEN[kind][:2])
+    is_told = any("asks callers for no key" in told for told in built.warnings)
+    assert is_told == (built.api_key_variable is None)
+    assert is_told == (kind in {"triton", "trtllm", "comfyui", "transformers", "custom"})
+
+
+# What it is told, by which name, and whether a process that it spawns as multiprocessing does finds the same module again.
+_SGLANG = """
+import json, multiprocessing, sys
+
+def child(pipe):
+    pipe.send(__name__)
+
+if __name__ == "__main__":
+    mine, others = multiprocessing.get_context("spawn").Pipe()
+    multiprocessing.get_context("spawn").Process(target=child, args=(others,)).start()
+    print(json.dumps({"argv": sys.argv[1:], "spawned": mine.recv(), "is_seen": "canary" in open("/proc/self/cmdline").read()}))
+"""
+
+
+def test_sglang_gets_its_key_and_nobody_reads_it_from_the_list_of_processes(tmp_path):
+    package = tmp_path / "sglang"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "launch_server.py").write_text(_SGLANG)
+    command = launch(GOLDEN["sglang"][0], GOLDEN["sglang"][1]).command
+    environment = {"PYTHONPATH": str(tmp_path), "ENGINE_API_KEY": "canary"}
+    done = subprocess.run(
+        [sys.executable, *command[1:]], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    told = json.loads(done.stdout)
+    assert told["argv"] == [*command[3:], "--api-key", "canary"]
+    assert told["is_seen"] is False
+    assert told["spawned"] == "__mp_main__"
