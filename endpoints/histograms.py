@@ -11,8 +11,8 @@ from typing import Any, Final
 
 BUCKETS_PER_DOUBLING: Final = 32
 # Below so many samples nobody can say with 95 % confidence that the largest of them lies above the quantile:
-# 1 - q**n >= 0.95 holds from n = 59 on for P95, and from n = 299 on for P99.
-ENOUGH: Final[Mapping[float, int]] = {0.5: 1, 0.95: 59, 0.99: 299}
+# 1 - q**n >= 0.95 holds from n = 29 on for P90, from n = 59 on for P95, and from n = 299 on for P99.
+ENOUGH: Final[Mapping[float, int]] = {0.5: 1, 0.9: 29, 0.95: 59, 0.99: 299}
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,12 @@ def named(kind: SubjectKind, numbers: list[float]) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric of one subject: averages and maxima of each bucket, NaN where there was no sample."""
+    """One metric of one subject: averages and maxima of each bucket, NaN where there was no sample.
 
-    kind: Literal["gpu", "server"]
+    kind: gpu or server for what the catalogue of metrics knows; apps above have series of subjects of their own.
+    """
+
+    kind: str
     subject_id: int
     metric: str
     average: NDArray[np.float32]

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
 from endpoints.api.logs import EndpointLogs
 from endpoints.api.proxies import ProxyFiles
-from endpoints.api.traffic import TrafficSerializer, traffic_body
+from endpoints.api.traffic import EndpointTrafficSeries, TrafficSerializer, traffic_body
 from endpoints.enums import Phase
 from endpoints.models import Endpoint
 from endpoints.selectors import endpoint_list, endpoint_urls, rollout_open
@@ -150,7 +150,12 @@ class EndpointFilters(SelectorFilters):
 
 @extend_schema_view(list=extend_schema(summary="List endpoints"), retrieve=extend_schema(summary="Show an endpoint"))
 class EndpointViewSet(
-    EndpointLogs, ProxyFiles, mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Endpoint]
+    EndpointLogs,
+    EndpointTrafficSeries,
+    ProxyFiles,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[Endpoint],
 ):
     """Inference endpoints."""
 
@@ -161,7 +166,7 @@ class EndpointViewSet(
     filter_backends = (DjangoFilterBackend,)
     filterset_class = EndpointFilters
     capability: ClassVar[CapabilityTable] = {
-        **dict.fromkeys(("list", "retrieve", "traffic", "logs"), Capability.FLEET_VIEW),
+        **dict.fromkeys(("list", "retrieve", "traffic", "traffic_series", "logs"), Capability.FLEET_VIEW),
         **dict.fromkeys(("create", "partial_update", "destroy", "scale", "restart", "rollback"), _MANAGE),
         **dict.fromkeys(("pause", "resume", "cancel"), _MANAGE),
         **dict.fromkeys(("nginx_conf", "haproxy_cfg"), _MANAGE),

@@ -1,12 +1,22 @@
 """What went through gateways for an endpoint, over the API."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
 
+from endpoints.api.fields import endpoint_named
 from endpoints.models import Endpoint
 from endpoints.traffic import QUANTILES, WINDOWS, Latency, Traffic, traffic_of
+from endpoints.traffic_series import METRICS, MOST_BUCKETS, traffic_series
+from monitoring.api.encoding import SeriesAnswer
+from monitoring.api.series import DEFAULT_RANGE, SeriesFrameRenderer, SeriesJsonRenderer, SeriesQuerySerializer
 from panel.core.clock import now
 from panel.core.errors import InvalidInput
 
@@ -72,3 +82,69 @@ def _numbers(found: Traffic) -> dict[str, Any]:
 def _latency(found: Latency) -> dict[str, Any]:
     rows = [{"share": each, "ms": found.quantiles[each], "needs": Latency.needs(each)} for each in QUANTILES]
     return {"n": found.n, "mean_ms": found.mean_ms, "quantiles": rows}
+
+
+class TrafficPointsSerializer(serializers.Serializer[Any]):
+    """One series; a point is [start of the bucket, average, maximum], a gap [start, null, null]."""
+
+    endpoint = serializers.IntegerField()
+    metric = serializers.ChoiceField(choices=METRICS)
+    points = serializers.ListField(child=serializers.ListField())
+
+
+class TrafficSeriesSerializer(serializers.Serializer[Any]):
+    """Series of one grid."""
+
+    step_seconds = serializers.IntegerField()
+    to = serializers.DateTimeField()
+    series = TrafficPointsSerializer(many=True)
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """Add `from`, a word that Python keeps for itself."""
+        return {"from": serializers.DateTimeField(), **super().get_fields()}
+
+
+_PARAMETERS: Final = [
+    OpenApiParameter("metrics", OpenApiTypes.STR, required=True, description=f"Comma-separated: {', '.join(METRICS)}."),
+    OpenApiParameter(
+        "from", OpenApiTypes.STR, description="ISO 8601 or Unix seconds; an hour before `to` if left out."
+    ),
+    OpenApiParameter("to", OpenApiTypes.STR, description="ISO 8601 or Unix seconds; now if left out."),
+    OpenApiParameter(
+        "points", OpenApiTypes.INT, description=f"At most so many buckets, and never above {MOST_BUCKETS}."
+    ),
+]
+
+
+class EndpointTrafficSeries(GenericViewSet[Any]):
+    """Traffic over time."""
+
+    @extend_schema(
+        summary="Show what went through the gateways over time",
+        parameters=_PARAMETERS,
+        responses=TrafficSeriesSerializer,
+        filters=False,
+    )
+    @action(
+        detail=True, methods=["get"], url_path="traffic/series", pagination_class=None,
+        renderer_classes=[SeriesJsonRenderer, SeriesFrameRenderer],
+    )  # fmt: skip
+    def traffic_series(self, request: Request, name: str) -> Response:
+        """Return rates by class, percentiles of each bucket, tokens and what was under way; kept for seven days."""
+        query = SeriesQuerySerializer(data=request.query_params.dict())
+        query.is_valid(raise_exception=True)
+        asked, endpoint = query.validated_data, endpoint_named(name)
+        names = list(dict.fromkeys(each.strip() for each in asked["metrics"].split(",") if each.strip()))
+        unknown = [each for each in names if each not in METRICS]
+        if unknown or not names:
+            words = {"unknown": ", ".join(unknown[:5]) or "—", "metrics": ", ".join(METRICS)}
+            raise InvalidInput(_("No such metric: %(unknown)s. There are %(metrics)s.") % words, field="metrics")
+        end = asked.get("to") or now()
+        start = asked.get("start") or end - DEFAULT_RANGE
+        if start >= end:
+            raise InvalidInput(_("`from` lies before `to`."), field="from")
+        found = traffic_series(
+            endpoint_id=endpoint.pk, made_at=endpoint.created_at, metrics=names,
+            start=start, end=end, points=asked["points"],
+        )  # fmt: skip
+        return Response(SeriesAnswer(found, start, end))

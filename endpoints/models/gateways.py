@@ -40,6 +40,7 @@ class EndpointTraffic(models.Model):
     """What went through one gateway for one endpoint in a span of 10 s: fleet.agent.orders.EndpointTraffic as JSON columns.
 
     queue, first_byte, total: {count, sum_ms, buckets: {k: n}}; bucket k counts [2**(k/32), 2**((k+1)/32)) ms.
+    tokens: of requests that brought a key, prompts and answers together; null where none did, as nobody counts those.
     """
 
     gateway = models.ForeignKey(Gateway, on_delete=models.CASCADE, related_name="traffic")
@@ -55,6 +56,7 @@ class EndpointTraffic(models.Model):
     in_flight = models.PositiveIntegerField(null=True)
     retries = models.PositiveIntegerField(default=0)
     limited = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(null=True)
 
     class Meta:
         constraints = [

@@ -54,7 +54,16 @@ def _row(gateway: Gateway, endpoint_id: int, from_at: datetime, told: orders.End
         in_flight=_count(told.in_flight) if told.in_flight is not None else None,
         retries=_count(told.retries),
         limited=_count(told.limited),
+        tokens=_tokens(told),
     )
+
+
+def _tokens(told: orders.EndpointTraffic) -> int | None:
+    """Return the tokens of requests with a key, as engines reported them or gateways estimated them; None without such."""
+    if not told.requests_by_key:
+        return None
+    counts = [*told.tokens_by_key.values(), *told.estimated_tokens_by_key.values()]
+    return min(sum(max(each, 0) for each in counts), 2**62)
 
 
 def _count(value: int) -> int:

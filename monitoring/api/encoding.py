@@ -20,6 +20,7 @@ MAGIC: Final = b"FDS1"
 HOST_PREFIX: Final = "host."
 # Digits behind the point in JSON: what the unit can mean, so that 61.6 does not read 61.599998474121094.
 _DECIMALS: Final = {"percent": 3, "watts": 3, "celsius": 2, "mhz": 1, "bytes": 0, "bytes_per_second": 0, "load": 3}
+_ANY_DECIMALS: Final = 3
 _UNITS: Final = {
     "gpu": {metric.name: metric.unit for metric in GPU_METRICS},
     "server": {metric.name: metric.unit for metric in HOST_METRICS},
@@ -37,7 +38,9 @@ class SeriesAnswer:
 
 
 def _identity(series: Series) -> dict[str, Any]:
-    """Return what names a series: its GPU or its server, and its metric; a host's metrics carry their prefix."""
+    """Return what names a series: its GPU, its server or what else it is of, and its metric; a host's carry their prefix."""
+    if series.kind not in _UNITS:
+        return {series.kind: series.subject_id, "metric": series.metric}
     is_gpu = series.kind == "gpu"
     return {
         "gpu": series.subject_id if is_gpu else None,
@@ -70,7 +73,7 @@ def _points(result: SeriesResult) -> Iterator[msgspec.Raw]:
     starts_ms = result.from_ms + np.arange(result.points) * result.step_seconds * 1000
     starts = [f"{moment}Z" for moment in np.datetime_as_string(starts_ms.astype("datetime64[ms]"), unit="s")]
     for one in result.series:
-        decimals = _DECIMALS[_UNITS[one.kind][one.metric]]
+        decimals = _DECIMALS[_UNITS[one.kind][one.metric]] if one.kind in _UNITS else _ANY_DECIMALS
         average, maximum = np.round(np.array([one.average, one.maximum], dtype=np.float64), decimals).tolist()
         points = list(zip(starts, average, maximum, strict=True))
         yield msgspec.Raw(_encoder.encode(points))  # which writes NaN as null
