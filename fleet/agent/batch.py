@@ -7,6 +7,9 @@ from typing import Final
 
 from fleet.agent import __version__, clock, wire
 from fleet.agent.nvml.card import GpuReading
+from fleet.agent.packing import columns
+
+TakeEngines = Callable[[], tuple[list[wire.Engine], list[wire.EngineSample]]]
 
 CAPABILITIES: Final = ("nvml", "host")
 
@@ -32,7 +35,7 @@ class Batcher:
     """Collects rounds and cuts batches; threads may add and cut at once.
 
     boot_id: names this run of the agent. take_faults: gives at most so many faults that are to be told. capabilities: what this
-    agent can do.
+    agent can do. take_engines: gives what engines told since the last time.
     """
 
     def __init__(
@@ -40,11 +43,13 @@ class Batcher:
         boot_id: str,
         take_faults: Callable[[int], list[wire.Fault]],
         capabilities: Sequence[str] = CAPABILITIES,
+        take_engines: TakeEngines = lambda: ([], []),
     ) -> None:
         self.boot_id = boot_id
         self._capabilities = list(capabilities)
         self.lost_samples = 0
         self._take_faults = take_faults
+        self._take_engines = take_engines
         self._lock = threading.Lock()
         self._seq = 0
         self._driver = wire.Driver("unknown")
@@ -78,6 +83,7 @@ class Batcher:
     def cut(self, *, spooled_batches: int, lost_samples: int) -> Batch:
         """Return what is pending as the next batch, which may have no samples: a sign of life."""
         faults = self._take_faults(wire.LIMITS["faults"])
+        engines, engine_rows = self._take_engines()
         with self._lock:
             self._seq += 1
             gpus = [pending.cut() for pending in self._bounded()]
@@ -98,6 +104,8 @@ class Batcher:
                 spooled_batches=spooled_batches,
                 lost_samples=lost_samples + self.lost_samples,
                 capabilities=self._capabilities,
+                engines=engines,
+                engine_columns=columns(engine_rows),
             )
         return Batch(report, max(len(host_samples), sum(len(gpu.samples) for gpu in gpus)))
 

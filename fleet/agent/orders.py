@@ -111,7 +111,9 @@ class ReplicaStatus(Struct, omit_defaults=True):
     `policy`, `no_runtime`, `spawn_failed`, `check_failed`, …), with `detail` as its sentence or the last line of the log.
     percent: of a pull. since_ms: when this state began (agent's wall clock). restarts: of this generation. handle: how a person
     finds it on the machine (`container fleetdeck-12`, `pid 4711`). running, waiting, kv_cache_percent: of the engine's own
-    metrics, None where it tells none. answered_ms: how long the last ready check took.
+    metrics, None where it tells none. answered_ms: how long the last ready check took. metrics_family: whose names its page has
+    (`vllm`, …); metrics_missing: readings that this version does not expose; metrics_broken: histograms that do not add up;
+    metrics_problem: why the page tells nothing: `no_page`, `off`, `refused`, `unanswered`, `too_large`, `unknown`.
     """
 
     id: int
@@ -130,6 +132,10 @@ class ReplicaStatus(Struct, omit_defaults=True):
     waiting: float | None = None
     kv_cache_percent: float | None = None
     answered_ms: float | None = None
+    metrics_family: Annotated[str, Meta(max_length=16)] = ""
+    metrics_missing: Annotated[list[Annotated[str, Meta(max_length=32)]], Meta(max_length=32)] = []
+    metrics_broken: Annotated[list[Annotated[str, Meta(max_length=32)]], Meta(max_length=32)] = []
+    metrics_problem: Annotated[str, Meta(max_length=16)] = ""
 
 
 class ReplicasReport(Struct, omit_defaults=True):

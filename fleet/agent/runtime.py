@@ -14,6 +14,7 @@ import zstandard
 from fleet.agent import clock, wire
 from fleet.agent.batch import Batcher, Round
 from fleet.agent.capabilities import capabilities
+from fleet.agent.engines.exposed.ledger import EngineLedger
 from fleet.agent.engines.lane import EngineLane
 from fleet.agent.faults.kernel_log import KernelLog
 from fleet.agent.faults.ledger import FaultLedger
@@ -67,7 +68,10 @@ class Agent:
         self._kernel_log = KernelLog(self._ledger.note, state.kernel_log_path)
         self._driver = DriverWatch(read_options(policy), self._ledger)
         self._host = HostSampler()
-        self._batcher = Batcher(str(uuid4()), self._ledger.take, capabilities(policy, identity))
+        engine_ledger = EngineLedger(lambda: self.intervals.report_seconds)
+        self._batcher = Batcher(
+            str(uuid4()), self._ledger.take, capabilities(policy, identity), take_engines=engine_ledger.cut
+        )
         self._spool = Spool(
             state.spool_path,
             max_bytes=policy.spool_megabytes * 1024 * 1024,
@@ -78,7 +82,7 @@ class Agent:
             self._client, self._spool, on_answer=self._answered, on_refused=self._batcher.resend_facts
         )
         self._jobs = JobLane(state, identity, policy)
-        self._engines = EngineLane(state, identity, policy, self._known_gpus)
+        self._engines = EngineLane(state, identity, policy, self._known_gpus, engine_ledger)
         self._gateway = GatewayDoor(state, identity, policy)
         self._probes = ProbesDoor(
             identity.server_id,

@@ -39,6 +39,10 @@ LIMITS: Final = {
     "host_samples": 720,
     "processes_per_gpu": 1_000,
     "faults": 500,
+    "engines": 256,
+    "samples_per_engine": 720,
+    "histograms_per_engine": 256,
+    "histogram_bounds": 200,
     "text": 500,
 }
 
@@ -262,6 +266,59 @@ class HostSample(Struct, omit_defaults=True, array_like=True):
     agent_memory_bytes: int | None = None
 
 
+class EngineSample(Struct, omit_defaults=True, array_like=True):
+    """One look at the metrics page of one replica's engine, data-parallel engines and models added.
+
+    running, waiting: requests now. kv_cache_percent: of the fullest engine. The rest are counters since the engine's start and
+    fall when it is started again: requests are those that it has answered; own_requests are those that this agent itself has
+    sent (real requests that tell whether it is ready), since the agent's start.
+    """
+
+    at_ms: int
+    monotonic_ms: int
+    running: float | None = None
+    waiting: float | None = None
+    kv_cache_percent: float | None = None
+    preemptions: float | None = None
+    prompt_tokens: float | None = None
+    generation_tokens: float | None = None
+    requests: float | None = None
+    own_requests: float | None = None
+
+
+HistogramName = Literal[
+    "time_to_first_token", "inter_token", "queue_time", "prefill_time", "decode_time", "request_latency"
+]
+
+
+class EngineHistogram(Struct, omit_defaults=True, array_like=True):
+    """What one engine's histogram grew by in about a minute, which is over at at_ms.
+
+    bounds: upper bounds of its buckets in seconds, ascending, as the engine has them, without the infinite one. counts: how many
+    fell into each (not cumulative), one more than bounds: the last lay above all of them. sum_seconds: of all of them, None where
+    the engine tells none. Empty bounds and one count: its buckets did not add up; number and sum are all that is known.
+    """
+
+    name: HistogramName
+    at_ms: int
+    monotonic_ms: int
+    bounds: Annotated[list[float], Meta(max_length=200)]
+    counts: Annotated[list[Annotated[int, Meta(ge=0, le=2**53)]], Meta(min_length=1, max_length=201)]
+    sum_seconds: float | None = None
+
+
+class Engine(Struct, omit_defaults=True):
+    """What one replica's engine told. rows: how many of `Report.engine_columns` are its, the oldest first.
+
+    has_previous: the first of them is the reading before the batch, of the same run of the engine as far as its counters tell.
+    """
+
+    replica: int
+    rows: Annotated[int, Meta(ge=0)] = 0
+    has_previous: bool = False
+    histograms: list[EngineHistogram] = []
+
+
 class Fault(Struct, omit_defaults=True):
     """One sighting of an XID (or SXID). key is unique per sighting on this server across runs, sources and retries."""
 
@@ -280,7 +337,7 @@ class Report(Struct, omit_defaults=True):
     """One batch. `gpus` lists every card known to the agent, with or without samples; `host` comes when it changed.
 
     gpu_columns: the samples of all cards, in the order of `gpus`. host_columns: the host's, the first one the reading before
-    the batch with has_host_previous.
+    the batch with has_host_previous. engines: the replicas whose metrics page was read; engine_columns: their samples.
     """
 
     protocol: int
@@ -300,6 +357,8 @@ class Report(Struct, omit_defaults=True):
     spooled_batches: int = 0
     lost_samples: int = 0
     capabilities: list[Annotated[str, Meta(max_length=32)]] = []
+    engines: list[Engine] = []
+    engine_columns: Columns | None = None
 
 
 class ReportAnswer(Struct, omit_defaults=True):

@@ -12,6 +12,7 @@ from fleet.agent import clock
 from fleet.agent.engines import checks, rules
 from fleet.agent.engines.contract import Runtime, StartError, Tell, UnusableError
 from fleet.agent.engines.crew import Crew
+from fleet.agent.engines.exposed.ledger import EngineLedger
 from fleet.agent.engines.pace import Pace
 from fleet.agent.engines.record import Book
 from fleet.agent.orders import ReplicaOrder
@@ -25,7 +26,10 @@ GONE = frozenset({"lost", "missing"})
 
 @dataclass(slots=True)
 class Desk:
-    """known_gpus: gives uuid → state of this machine's cards, None while they are not known. changed: something is to be told."""
+    """known_gpus: gives uuid → state of this machine's cards, None while they are not known. changed: something is to be told.
+
+    ledger: what the metrics of engines say.
+    """
 
     book: Book
     runtimes: Mapping[str, Runtime]
@@ -36,6 +40,7 @@ class Desk:
     lookers: Crew
     known_gpus: KnownGpus
     changed: Callable[[], None]
+    ledger: EngineLedger = field(default_factory=EngineLedger)
     http: httpx.Client = field(default_factory=checks.make_client)
 
     def now(self) -> float:

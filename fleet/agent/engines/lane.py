@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fleet.agent.engines.exposed.ledger import EngineLedger
 from fleet.agent.orders import LIMITS, ReplicaOrder
 from fleet.agent.panel import PanelClient
 from fleet.agent.policy import Policy
@@ -24,7 +25,7 @@ log = logging.getLogger(__name__)
 class EngineLane:
     """The engines of one run of the agent; `follow` may be called by any thread.
 
-    known_gpus: gives uuid → state of the machine's cards, None while they are not known.
+    known_gpus: gives uuid → state of the machine's cards, None while they are not known. ledger: where engines' metrics go.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class EngineLane:
         identity: Identity,
         policy: Policy,
         known_gpus: Callable[[], Mapping[str, str] | None] = lambda: None,
+        ledger: EngineLedger | None = None,
     ) -> None:
         self._state = state
         self._identity = identity
         self._policy = policy
         self._known_gpus = known_gpus
+        self._ledger = ledger
         self._lock = threading.Lock()
         self._engines: Engines | None = None
         self._version = -1
@@ -72,6 +75,8 @@ class EngineLane:
                 from fleet.agent.engines.reconcile import Engines
 
                 client = PanelClient(self._identity.panel_url, self._identity.agent_token, self._identity.ca_file)
-                self._engines = Engines(self._state.engines_path, self._policy, client, self._known_gpus)
+                self._engines = Engines(
+                    self._state.engines_path, self._policy, client, self._known_gpus, ledger=self._ledger
+                )
                 self._engines.start()
             return self._engines

@@ -11,6 +11,7 @@ from typing import Final
 from fleet.agent.engines.crew import Crew
 from fleet.agent.engines.desk import Desk, KnownGpus
 from fleet.agent.engines.docker_socket import is_likely_usable
+from fleet.agent.engines.exposed.ledger import EngineLedger
 from fleet.agent.engines.messenger import Messenger
 from fleet.agent.engines.pace import Pace
 from fleet.agent.engines.record import Book, Orders, Record
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Engines:
-    """All replicas of this machine. client: None to tell nobody (an agent that leaves)."""
+    """All replicas of this machine. client: None to tell nobody (an agent that leaves). ledger: of what their metrics say."""
 
     def __init__(
         self,
@@ -37,6 +38,8 @@ class Engines:
         client: PanelClient | None,
         known_gpus: KnownGpus = lambda: None,
         pace: Pace | None = None,
+        *,
+        ledger: EngineLedger | None = None,
     ) -> None:
         self._turn = threading.Condition()
         self._is_woken = self._is_closing = False
@@ -57,6 +60,7 @@ class Engines:
             lookers=Crew("engine-looks", LOOKERS, self.wake),
             known_gpus=known_gpus,
             changed=self._changed,
+            ledger=ledger or EngineLedger(),
         )
         self._messenger = Messenger(self, client, self.desk.pace) if client is not None else None
         self._thread = threading.Thread(target=self._work, name="engines", daemon=True)
@@ -217,6 +221,7 @@ class Engines:
             self._stopped[order.id] = replica.status()
             is_empty = not self._replicas and self._taken is not None and not self._taken.replicas
         self.book.forget(order.id)
+        self.desk.ledger.forget(order.id)
         if is_empty:
             self.book.forget_orders()
         self._changed()

@@ -222,6 +222,8 @@ class Replica(Told):
     def _step_running(self, look: Look, now: float) -> None:
         watch = self._ensure_watch()
         watch.step(now)
+        if watch.take_news():
+            self._desk.changed()
         word = watch.word(now, is_frozen=look.is_frozen)
         is_same = word == self.word
         self.word = word
@@ -273,7 +275,14 @@ class Replica(Told):
         if self._watch is None:
             desk = self._desk
             has_answered = self.record.serving_since_ms is not None
-            self._watch = Watch(self.record.order, desk.http, desk.checkers, desk.pace, has_answered=has_answered)
+            self._watch = Watch(
+                self.record.order,
+                desk.http,
+                desk.checkers,
+                desk.pace,
+                ledger=desk.ledger,
+                has_answered=has_answered,
+            )
         return self._watch
 
     # ---- looking

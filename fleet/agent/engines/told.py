@@ -40,6 +40,7 @@ class Told:
         """Return what is to be told of it."""
         record, now, look = self.record, self._desk.now(), self.sight.look
         counters = self._watch.fresh(now) if self._watch is not None else None
+        scraper = self._watch.scraper if self._watch is not None else None
         return ReplicaStatus(
             id=record.order.id,
             generation=record.order.generation,
@@ -57,6 +58,10 @@ class Told:
             waiting=counters.waiting if counters else None,
             kv_cache_percent=counters.kv_cache_percent if counters else None,
             answered_ms=self._watch.answered_ms if self._watch is not None else None,
+            metrics_family=scraper.family if scraper is not None else "",
+            metrics_missing=list(scraper.missing) if scraper is not None else [],
+            metrics_broken=list(scraper.broken) if scraper is not None else [],
+            metrics_problem=scraper.problem if scraper is not None else "",
         )
 
     def _say(self, state: ReplicaState, reason: str = "", detail: str = "", *, is_news: bool = False) -> None:

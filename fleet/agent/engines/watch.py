@@ -9,6 +9,8 @@ import httpx
 from fleet.agent.engines import checks
 from fleet.agent.engines.checks import Answer
 from fleet.agent.engines.crew import Crew, Task
+from fleet.agent.engines.exposed.ledger import EngineLedger
+from fleet.agent.engines.exposed.scraping import Scraper
 from fleet.agent.engines.health import Evidence, Word, word_for
 from fleet.agent.engines.metrics import Counters
 from fleet.agent.engines.pace import Pace
@@ -27,11 +29,23 @@ class _Asked:
 
 
 class Watch:
-    """One run of one engine. `step` never blocks; times are monotonic seconds. has_answered: in an earlier run of the agent."""
+    """One run of one engine. `step` never blocks; times are monotonic seconds. has_answered: in an earlier run of the agent.
+
+    answered: how many of our own requests it has answered, so that they can be told from load.
+    """
 
     def __init__(
-        self, order: ReplicaOrder, http: httpx.Client, crew: Crew, pace: Pace, *, has_answered: bool = False
+        self,
+        order: ReplicaOrder,
+        http: httpx.Client,
+        crew: Crew,
+        pace: Pace,
+        *,
+        ledger: EngineLedger | None = None,
+        has_answered: bool = False,
     ) -> None:
+        self.scraper = Scraper(order, http, crew, ledger or EngineLedger())
+        self.answered = 0
         self._order = order
         self._http = http
         self._crew = crew
@@ -46,6 +60,7 @@ class Watch:
         self._is_moving: bool | None = None
         self._health_status: int | None = None
         self._misses = 0
+        self._is_scrape_news = False
         self.has_answered = has_answered
         self.answered_ms: float | None = None
         self.counters: Counters | None = None
@@ -59,6 +74,7 @@ class Watch:
         if self._reading is not None and self._reading.is_done:
             self._count(self._reading.result(), now)
             self._reading = None
+        self._is_scrape_news |= self.scraper.step(now, own_requests=self.answered)
         if self._is_read_due(now):
             self._next_read = now + (self._pace.metrics if is_serving_wanted else self._pace.quiet / 2)
             self._read_at = now
@@ -101,6 +117,11 @@ class Watch:
         """Return the counters unless they are old."""
         return self.counters if now - self.counters_at < self._pace.stale else None
 
+    def take_news(self) -> bool:
+        """Say whether the metrics page tells of other readings than before, once."""
+        is_news, self._is_scrape_news = self._is_scrape_news, False
+        return is_news
+
     @property
     def complaint(self) -> str:
         """What was wrong with the last real request, empty when nothing was."""
@@ -139,6 +160,7 @@ class Watch:
         self._health_status = asked.health_status
         if asked.answer.outcome == "answered":
             self.has_answered = True
+            self.answered += 1
             self.answered_ms = asked.answer.ms
             self._misses = 0
             self._moved_at = now

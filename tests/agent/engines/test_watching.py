@@ -121,3 +121,20 @@ def test_a_first_request_may_take_longer_than_later_ones(machine):
     box = machine(Pace(look=0.1, recheck=0.1, metrics=0.1, step=0.05, grace=2.0))
     box.follow(engine_order(1, "--ms-per-token", 1200))
     box.until("ready")
+
+
+def test_what_its_page_says_goes_into_reports_and_what_it_lacks_is_named(serving):
+    box, _order = serving()
+    told = box.until("ready", metrics_family="vllm", metrics_problem="")
+    assert "prefill_time" in told.metrics_missing
+    assert "running" not in told.metrics_missing
+    ledger = box.engines.desk.ledger
+    engines, rows = ledger.cut()
+    assert ([engine.replica for engine in engines], rows[0].running) == ([1], 0.0)
+
+
+def test_an_engine_without_a_page_is_healthy_and_says_that_metrics_are_off(serving):
+    box, _order = serving("--no-metrics")
+    told = box.until("ready", metrics_problem="off")
+    assert (told.health, told.metrics_family, told.running) == ("ok", "", None)
+    assert box.engines.desk.ledger.cut() == ([], [])

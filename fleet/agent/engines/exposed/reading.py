@@ -3,17 +3,21 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
-from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from fleet.agent.engines.exposed.families import FAMILIES, PROGRESS, RANK_LABELS, Named, Reading, Rule
+from fleet.agent.engines.exposed.page import Page, Sample, read_page
 
-from endpoints.engines.metrics.families import FAMILIES, PROGRESS, RANK_LABELS, Named, Reading, Rule
-from endpoints.engines.metrics.page import Page, Sample, read_page
-from endpoints.engines.parts import numbers_of
-
-HISTOGRAMS: Final = ("time_to_first_token", "inter_token", "queue_time", "request_latency")
+HISTOGRAMS: Final = (
+    "time_to_first_token",
+    "inter_token",
+    "queue_time",
+    "prefill_time",
+    "decode_time",
+    "request_latency",
+)
 NUMBERS: Final = (
     "running",
     "waiting",
@@ -21,25 +25,19 @@ NUMBERS: Final = (
     "preemptions_total",
     "prompt_tokens_total",
     "generation_tokens_total",
+    "requests_total",
 )
-LABELS: Final[Mapping[str, Promise]] = {
-    "running": _("Requests running"),
-    "waiting": _("Requests waiting"),
-    "kv_cache_usage_percent": _("KV cache usage"),
-    "preemptions_total": _("Preemptions"),
-    "prompt_tokens_total": _("Prompt tokens"),
-    "generation_tokens_total": _("Generated tokens"),
-    "time_to_first_token": _("Time to the first token"),
-    "inter_token": _("Time between tokens"),
-    "queue_time": _("Time in the queue"),
-    "request_latency": _("Time of a whole request"),
-}
 _SLEEP: Final = "vllm:engine_sleep_state"
+# No engine has more; a page that claims so is not an engine's.
+MAX_BOUNDS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram of seconds, all lines of a name added. buckets: (upper bound, requests up to it), the last one infinite."""
+    """A histogram of seconds, all lines of a name added. buckets: (upper bound, requests up to it), the last one infinite.
+
+    buckets are empty when the page's do not add up (a higher bound with fewer requests): count and sum are all that is told then.
+    """
 
     buckets: tuple[tuple[float, float], ...]
     count: float
@@ -52,7 +50,8 @@ class EngineMetrics:
 
     running, waiting: requests, of all models and data-parallel engines. waiting_by_model: the same for each served name.
     kv_cache_usage_percent: of the fullest engine. *_total: since its start. progress: grows with any work, only to be compared.
-    missing: readings that this engine version does not expose, by field. bad_lines: that could not be read.
+    missing: readings that this engine version does not expose, by field. broken: histograms whose buckets do not add up.
+    bad_lines: that could not be read.
     """
 
     engine: str
@@ -63,21 +62,18 @@ class EngineMetrics:
     preemptions_total: float | None = None
     prompt_tokens_total: float | None = None
     generation_tokens_total: float | None = None
+    requests_total: float | None = None
     progress: float | None = None
     time_to_first_token: Histogram | None = None
     inter_token: Histogram | None = None
     queue_time: Histogram | None = None
+    prefill_time: Histogram | None = None
+    decode_time: Histogram | None = None
     request_latency: Histogram | None = None
     is_asleep: bool = False
     missing: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     bad_lines: int = 0
-
-    def sentences_for_missing(self) -> dict[str, str]:
-        """Return for each missing field what to show in its place."""
-        return {
-            name: gettext("%(reading)s: not exposed by this engine version") % {"reading": LABELS[name]}
-            for name in self.missing
-        }
 
 
 def read_metrics(text: str, *, kind: str = "custom", version: str = "") -> EngineMetrics | None:
@@ -86,7 +82,7 @@ def read_metrics(text: str, *, kind: str = "custom", version: str = "") -> Engin
     kind: the engine that is expected; for "custom" the names tell. version: "" when unknown, then every name is tried. A name
     that the stated version should not have still counts when no other is there: images are relabelled.
     """
-    page = read_page(text)
+    page = read_page(text, wanted_names())
     engine = kind if kind in FAMILIES and _is_of(kind, page) else _engine_of(page)
     if engine is None:
         return None
@@ -103,6 +99,7 @@ def read_metrics(text: str, *, kind: str = "custom", version: str = "") -> Engin
             for sample in page.samples.get(_SLEEP, ())
         ),
         missing=missing,
+        broken=tuple(name for name, one in histograms.items() if one is not None and one.count and not one.buckets),
         bad_lines=page.bad_lines,
         **found,  # type: ignore[arg-type]
         **histograms,  # type: ignore[arg-type]
@@ -133,14 +130,20 @@ def _number(page: Page, reading: Reading, version: tuple[int, ...]) -> float | N
 
 def _together(rule: Rule, samples: Iterable[Sample]) -> float | None:
     """Put the lines of one name together by its rule; ranks of one engine count once. NaN is no value."""
-    engines: dict[tuple[tuple[str, str], ...], float] = {}
-    for sample in _totals(list(samples)):
-        if math.isfinite(sample.value):
-            key = tuple(sorted((label, text) for label, text in sample.labels.items() if label not in RANK_LABELS))
-            engines[key] = max(engines.get(key, sample.value), sample.value)
+    engines = _by_engine(_totals(list(samples)))
     if not engines:
         return None
     return sum(engines.values()) if rule == "sum" else max(engines.values())
+
+
+def _by_engine(samples: Iterable[Sample]) -> dict[tuple[tuple[str, str], ...], float]:
+    """Return one value for each engine (and model, and bound): its ranks tell the same, the largest counts."""
+    engines: dict[tuple[tuple[str, str], ...], float] = {}
+    for sample in samples:
+        if math.isfinite(sample.value):
+            key = tuple(sorted((label, text) for label, text in sample.labels.items() if label not in RANK_LABELS))
+            engines[key] = max(engines.get(key, sample.value), sample.value)
+    return engines
 
 
 def _totals(samples: list[Sample]) -> list[Sample]:
@@ -169,22 +172,27 @@ def _progress(page: Page, engine: str) -> float | None:
 
 
 def _histogram(page: Page, reading: Reading, version: tuple[int, ...]) -> Histogram | None:
-    """Add the buckets of all lines; a bound that not every line has is left out, for its sum would be too small."""
+    """Add the buckets of all lines, ranks once; a bound that not every line has is left out: its sum would be too small."""
     for named in _names(reading, version):
         lines = [s for s in page.samples.get(f"{named.name}_bucket", ()) if math.isfinite(s.value) and "le" in s.labels]
-        if not lines:
-            continue
-        bounds: dict[float, list[float]] = {}
+        by_bound: dict[float, list[Sample]] = {}
         for sample in lines:
-            bounds.setdefault(_bound(sample.labels["le"]), []).append(sample.value)
-        series = max(len(values) for values in bounds.values())
+            by_bound.setdefault(_bound(sample.labels["le"]), []).append(sample)
+        if not by_bound or len(by_bound) > MAX_BOUNDS:
+            continue
+        series = {bound: _by_engine(_totals(samples)) for bound, samples in by_bound.items()}
+        most = max(len(engines) for engines in series.values())
         buckets = sorted(
-            (bound * named.scale, sum(values)) for bound, values in bounds.items() if len(values) == series
+            (bound * named.scale, sum(engines.values())) for bound, engines in series.items() if len(engines) == most
         )
         total = _together("sum", page.samples.get(f"{named.name}_sum", ()))
         count = _together("sum", page.samples.get(f"{named.name}_count", ()))
         seconds = None if total is None else total * named.scale
-        return Histogram(tuple(buckets), count if count is not None else buckets[-1][1], seconds)
+        whole = count if count is not None else buckets[-1][1]
+        adds_up = math.isinf(buckets[-1][0]) and all(
+            low[1] <= high[1] for low, high in pairwise([(0.0, 0.0), *buckets])
+        )
+        return Histogram(tuple(buckets) if adds_up else (), whole, seconds)
     return None
 
 
@@ -193,3 +201,27 @@ def _bound(text: str) -> float:
         return float(text)
     except ValueError:
         return math.inf
+
+
+@lru_cache(maxsize=1)
+def wanted_names() -> frozenset[str]:
+    """Return every name of a page that is read; the others are passed over."""
+    names = {_SLEEP} | {name for names in PROGRESS.values() for name in names}
+    for readings in FAMILIES.values():
+        for field_name, reading in readings.items():
+            suffixes = ("_bucket", "_sum", "_count") if field_name in HISTOGRAMS else ("",)
+            names |= {f"{named.name}{suffix}" for named in reading.names for suffix in suffixes}
+    return frozenset(names)
+
+
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version, () when there are none: v0.10.1.post2 → (0, 10, 1)."""
+    numbers: list[int] = []
+    for part in version.removeprefix("v").split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits or len(digits) > 9:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)

@@ -6,10 +6,12 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 from hypothesis import given
+from prometheus_client.parser import text_string_to_metric_families
 
-from endpoints.engines.metrics.families import FAMILIES
-from endpoints.engines.metrics.page import read_page
-from endpoints.engines.metrics.reading import HISTOGRAMS, LABELS, NUMBERS, read_metrics
+from endpoints.engines.readings import LABELS, sentences_for_missing
+from fleet.agent.engines.exposed.families import FAMILIES
+from fleet.agent.engines.exposed.page import read_page
+from fleet.agent.engines.exposed.reading import HISTOGRAMS, NUMBERS, read_metrics
 from tests.endpoints.engines.samples import sample
 
 
@@ -75,7 +77,7 @@ def test_a_broken_line_costs_that_line_and_is_counted():
 def test_a_value_that_is_no_number_is_missing_and_not_zero():
     found = read_metrics("vllm:num_requests_running NaN\nvllm:num_requests_waiting 0\n")
     assert (found.running, found.waiting) == (None, 0)
-    assert found.sentences_for_missing()["running"] == "Requests running: not exposed by this engine version"
+    assert sentences_for_missing(found.missing)["running"] == "Requests running: not exposed by this engine version"
 
 
 def test_histograms_of_an_old_page_are_whole():
@@ -86,7 +88,7 @@ def test_histograms_of_an_old_page_are_whole():
     assert dict(first.buckets)[0.06] == 6
     assert found.inter_token.count == 2537
     assert (found.prompt_tokens_total, found.generation_tokens_total, found.preemptions_total) == (90, 2546, 0)
-    assert found.missing == ("queue_time",)
+    assert found.missing == ("queue_time", "prefill_time", "decode_time")
 
 
 def test_buckets_of_several_engines_are_added_bound_by_bound():
@@ -189,3 +191,66 @@ def test_queues_add_and_caches_never_exceed_the_fullest(engines):
     found = read_metrics(page, kind="vllm")
     assert found.waiting == sum(waiting for waiting, _usage in engines)
     assert found.kv_cache_usage_percent == pytest.approx(100 * max(usage for _waiting, usage in engines))
+
+
+def test_ranks_of_one_engine_count_once_in_histograms_too():
+    page = "".join(
+        f'sglang:time_to_first_token_seconds_bucket{{tp_rank="{rank}",le="{bound}"}} {number}\n'
+        for rank in (0, 1)
+        for bound, number in (("0.1", 3), ("+Inf", 4))
+    )
+    assert read_metrics(page, kind="sglang").time_to_first_token.buckets == ((0.1, 3), (math.inf, 4))
+
+
+def test_buckets_that_do_not_add_up_are_refused_by_name_and_number_and_sum_stay():
+    page = "".join(
+        f'vllm:e2e_request_latency_seconds_bucket{{le="{bound}"}} {number}\n'
+        for bound, number in (("0.1", 0), ("0.2", 45.2), ("0.3", 9.3), ("+Inf", 0))
+    )
+    page += "vllm:e2e_request_latency_seconds_count 75\nvllm:e2e_request_latency_seconds_sum 21\n"
+    found = read_metrics(page, kind="vllm")
+    assert found.broken == ("request_latency",)
+    assert (found.request_latency.buckets, found.request_latency.count, found.request_latency.sum_seconds) == (
+        (),
+        75,
+        21,
+    )
+
+
+def test_a_hundred_thousand_lines_of_somebody_else_are_passed_over_quickly():
+    page = "".join(f'go_memstats_{n}{{a="b"}} {n}\n' for n in range(100_000)) + "vllm:num_requests_running 1\n"
+    assert read_metrics(page).running == 1
+
+
+_TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n\r", exclude_categories=("Cs", "Cc", "Zl", "Zp")))
+_NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@given(
+    _NAMES,
+    st.dictionaries(_NAMES, _TEXT, max_size=4),
+    st.one_of(st.floats(), st.integers(-(2**53), 2**53)),
+    st.one_of(st.none(), st.integers(0, 2**40)),
+)
+def test_what_is_read_is_what_the_reference_parser_reads(name, labels, value, time):
+    escaped = (
+        f'{key}="{text}"'
+        for key, text in (
+            (key, text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for key, text in labels.items()
+        )
+    )
+    line = f"{name}{{{','.join(escaped)}}} {value!r}{'' if time is None else f' {time}'}"
+    (family,) = text_string_to_metric_families(line + "\n")
+    (reference,) = family.samples
+    (found,) = read_page(line + "\n").samples[name]
+    assert found.labels == reference.labels
+    assert found.value == reference.value or (math.isnan(found.value) and math.isnan(reference.value))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['a{b="c} 1', 'a{b="c"', "a{b=c} 1", "a", "a 1_000", "a 0x10", "a 1 2 3", 'a{b="c" d="e"} 1', "1a 2", "a{} ", '{b="c"} 1'],
+)  # fmt: skip
+def test_a_line_that_is_none_is_counted_and_nothing_is_made_of_it(line):
+    page = read_page(f"{line}\nb 2\n")
+    assert (list(page.samples), page.bad_lines) == (["b"], 1)
