@@ -169,6 +169,8 @@ class JobKind(models.TextChoices):
     """What an agent can be asked to do once."""
 
     ACCEPTANCE = "acceptance", _("Acceptance check")
+    DIAGNOSE = "diagnose", _("Diagnosis, on the engine’s machine")
+    PROBE_ROUND = "probe_round", _("Diagnosis, from outside")
 
 
 class JobState(models.TextChoices):

@@ -207,10 +207,11 @@ class Agent:
 
     def _hear(self, assignments: wire.Assignments) -> None:
         self.intervals.follow_assignments(assignments)
-        self._jobs.follow(assignments.version, assignments.jobs)
+        ports = {order.port for order in assignments.replicas}
+        self._jobs.follow(assignments.version, assignments.jobs, ports)
         self._engines.follow(assignments.version, assignments.replicas)
         self._gateway.follow(assignments.version, assignments.gateway)
-        self._probes.follow(assignments.probes, {order.port for order in assignments.replicas})
+        self._probes.follow(assignments.probes, ports)
 
     def _known_gpus(self) -> dict[str, str] | None:
         """Return the cards for those who give them to engines, None while the driver has not been read."""

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from fleet.agent import wire
+from fleet.assignments.jobs import arguments_of
 from fleet.assignments.parts import parts_for
 from fleet.enums import ServerState
 from fleet.models import Agent, Job
@@ -75,7 +76,7 @@ def assignments_for(*, identity: AgentIdentity) -> wire.Assignments:
         sample_interval_seconds=identity.sample_interval_seconds,
         report_interval_seconds=identity.report_interval_seconds,
         jobs=[
-            wire.JobOrder(job.pk, job.kind, job.time_limit_seconds, job.arguments)
+            wire.JobOrder(job.pk, job.kind, job.time_limit_seconds, arguments_of(job))
             for job in Job.objects.filter(server_id=identity.server_id, ended_at=None).order_by("pk")[:JOBS_TOLD]
         ],
         **parts_for(identity.server_id),

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from fleet.agent.acceptance.found import Found
+from fleet.agent.rounds.plan import Found as RoundsFound
 from fleet.enums import JobKind
 
 
@@ -17,4 +18,8 @@ class KindOfJob:
     result: type[msgspec.Struct]
 
 
-KINDS: Final[dict[JobKind, KindOfJob]] = {JobKind.ACCEPTANCE: KindOfJob(150, Found)}
+KINDS: Final[dict[JobKind, KindOfJob]] = {
+    JobKind.ACCEPTANCE: KindOfJob(150, Found),
+    JobKind.DIAGNOSE: KindOfJob(3_000, RoundsFound),
+    JobKind.PROBE_ROUND: KindOfJob(3_000, RoundsFound),
+}

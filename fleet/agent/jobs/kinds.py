@@ -17,5 +17,15 @@ def _acceptance() -> Work:
     return check
 
 
+def _rounds() -> Work:
+    from fleet.agent.rounds.work import measure
+
+    return measure
+
+
 # Each value imports its work, which the agent's own process does not need.
-KINDS: Final[dict[str, Callable[[], Work]]] = {"acceptance": _acceptance}
+KINDS: Final[dict[str, Callable[[], Work]]] = {
+    "acceptance": _acceptance,
+    "diagnose": _rounds,
+    "probe_round": _rounds,
+}

@@ -6,7 +6,7 @@ Nothing else of the agent waits for it. An outcome is kept on disk until the pan
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
@@ -24,6 +24,7 @@ from fleet.agent.state import Identity, StateDirectory
 LONGEST_SECONDS: Final = 3600.0
 PROGRESS_SECONDS: Final = 1.0
 LAST_SEND_SECONDS: Final = 3.0
+PROBING: Final = frozenset({"diagnose", "probe_round"})
 _WANTED: Final = frozenset({"claimed", "running"})
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class JobLane:
         self._lock = threading.Condition()
         self._version = -1
         self._orders: list[wire.JobOrder] = []
+        self._own_ports: frozenset[int] = frozenset()
         self._over: set[int] = set()
         self._present: tuple[int, Child] | None = None
         self._is_closing = False
@@ -62,13 +64,17 @@ class JobLane:
         self._journal.load()
         self._thread.start()
 
-    def follow(self, version: int, orders: Sequence[wire.JobOrder]) -> None:
-        """Take the open jobs of the panel; the one under way is stopped when it is not among them."""
+    def follow(self, version: int, orders: Sequence[wire.JobOrder], own_ports: Collection[int] = ()) -> None:
+        """Take the open jobs of the panel; the one under way is stopped when it is not among them.
+
+        own_ports: of this machine's replicas, which jobs may probe on loopback.
+        """
         with self._lock:
             if version < self._version:
                 return  # an answer that was overtaken
             self._version = version
             self._orders = list(orders)
+            self._own_ports = frozenset(own_ports)
             self._over &= {order.id for order in orders}
             if self._present is not None and not self._is_wanted(self._present[0]):
                 self._present[1].kill()
@@ -164,7 +170,7 @@ class JobLane:
             self._journal.end(order.id, report)
 
     def _refusal(self, order: wire.JobOrder) -> str | None:
-        if order.kind in self._policy.forbidden_jobs:
+        if order.kind in self._policy.forbidden_jobs or (order.kind in PROBING and not self._policy.allow_probes):
             return "forbidden"
         return None if order.kind in KINDS else "unknown_kind"
 
@@ -180,6 +186,9 @@ class JobLane:
             directory=str(self._state.path),
             allow_private_targets=self._policy.allow_private_targets,
             tell_process_names=self._policy.tell_process_names,
+            vantage=f"server-{self._identity.server_id}",
+            probe_networks=self._policy.probe_networks,
+            own_ports=sorted(self._own_ports),
         )
 
     def _run(self, order: wire.JobOrder) -> wire.JobReport | None:

@@ -6,7 +6,11 @@ from msgspec import Meta, Struct
 
 
 class Task(Struct):
-    """One job to do. The token is for measuring the way to the panel; directory: where files may be made for a while."""
+    """One job to do. The token is for measuring the way to the panel; directory: where files may be made for a while.
+
+    vantage: this machine's name as a place that probes. probe_networks: private ones that its owner lets probes go to;
+    own_ports: of its own replicas, which are probed on loopback.
+    """
 
     job_id: int
     kind: str
@@ -18,6 +22,9 @@ class Task(Struct):
     directory: str
     allow_private_targets: bool = False
     tell_process_names: bool = True
+    vantage: str = ""
+    probe_networks: list[str] = []
+    own_ports: list[int] = []
 
 
 class Said(Struct, omit_defaults=True):
