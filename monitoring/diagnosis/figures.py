@@ -39,6 +39,7 @@ class Figures:
     hop: float
     is_hop: bool
     syn_share: float
+    lost_of_slow: float
     ttft: float
     e2e: float
     host_ttft: float
@@ -62,7 +63,9 @@ class Figures:
         return away / (away + self.host) if away + self.host > 0 else 0.0
 
 
-def figures_of(kept: Kept, q: float, generator: np.random.Generator, resamples: int) -> list[Figures]:
+def figures_of(
+    kept: Kept, q: float, generator: np.random.Generator, resamples: int, *, threshold_ms: float = math.inf
+) -> list[Figures]:
     """Return the figures as measured, and after them one set per resample of the rounds (pairs stay together).
 
     Costs resamples times rounds, of which the newest 1,000 are used. Raises ValueError without pairs.
@@ -79,6 +82,8 @@ def figures_of(kept: Kept, q: float, generator: np.random.Generator, resamples: 
     retransmitted = tcp > found["rtt"][:, None] + RETRANSMIT_MS
     outside = columns.outside[rows]
     found["syn_share"] = retransmitted.mean(axis=1)
+    is_slow = outside > threshold_ms
+    found["lost_of_slow"] = (is_slow & retransmitted).sum(axis=1) / np.maximum(is_slow.sum(axis=1), 1)
     found["outside_p"] = _percentile(outside, q, lost_outside)
     found["host_p"] = _percentile(columns.host[rows], q, lost_host)
     found["calm_p"] = _percentile_where(outside, ~retransmitted, q)

@@ -9,6 +9,7 @@ from monitoring.diagnosis.figures import Figures
 LOSS_SHARE: Final = 0.02  # of connections that waited for a second SYN
 NEAR_MS: Final = 20.0  # a round trip within one region
 FAR_SHARE: Final = 0.3  # of the time over open connections, where the host is slow as well
+LOST_OF_SLOW: Final = 0.25  # of slow rounds: the others lost a packet too, of a kind that connections do not tell
 SAME: Final = 0.9  # first token against last, outside: nothing was streamed
 STREAMED: Final = 0.7  # the same on the host: there it was
 
@@ -24,9 +25,11 @@ class Cause:
 def network_cause(figures: Figures, threshold_ms: float, *, has_warm: bool) -> Cause:
     """Return the cause of the largest part: name, handshakes and round trips, gateway, body.
 
-    When only the connections that lost a SYN miss the objective, it is the loss.
+    When only the connections that lost a SYN miss the objective, it is the loss. A line that loses those loses requests and
+    answers too, which are sent again after 200 ms and more: so it is the loss as well where the median keeps the objective and
+    a good part of what misses it lost a SYN.
     """
-    if loses_packets(figures) and figures.calm_p <= threshold_ms < figures.outside_p:
+    if loses_packets(figures) and figures.outside_p > threshold_ms and _is_by_loss(figures, threshold_ms):
         return Cause(Verdict.PACKET_LOSS)
     parts = {
         Verdict.DNS: figures.dns,
@@ -41,6 +44,10 @@ def network_cause(figures: Figures, threshold_ms: float, *, has_warm: bool) -> C
         limits = frozenset() if has_warm else frozenset({Limit.NO_WARM})
         return Cause(Verdict.DISTANCE if _is_far(figures, threshold_ms) else Verdict.HANDSHAKE, limits)
     return Cause(largest)
+
+
+def _is_by_loss(figures: Figures, threshold_ms: float) -> bool:
+    return figures.calm_p <= threshold_ms or (figures.outside <= threshold_ms and figures.lost_of_slow >= LOST_OF_SLOW)
 
 
 def _is_far(figures: Figures, threshold_ms: float) -> bool:

@@ -116,7 +116,10 @@ class _Question:
     def _cases(self, kept: Kept) -> list[Case]:
         """Return what was measured, and after it one case per resample."""
         evidence = self.evidence
-        figures = figures_of(kept, evidence.objective.percentile, self.generator, self.resamples)
+        objective = evidence.objective
+        figures = figures_of(
+            kept, objective.percentile, self.generator, self.resamples, threshold_ms=objective.threshold_ms
+        )
         fits = fits_of(evidence.lengths, evidence.typical_tokens, self.generator, self.resamples)
         return [Case(each, self.facts, fits[row] if fits else None) for row, each in enumerate(figures)]
 
