@@ -110,11 +110,12 @@ def read_queue(page: str) -> Counters | None:
         told = json.loads(page)
     except ValueError:
         return None
-    lists = [told.get(name) for name in ("queue_running", "queue_pending")] if isinstance(told, dict) else [None]
-    if not all(isinstance(work, list) for work in lists):
+    running, waiting = (
+        (told.get("queue_running"), told.get("queue_pending")) if isinstance(told, dict) else (None, None)
+    )
+    if not isinstance(running, list) or not isinstance(waiting, list):
         return None
-    running, waiting = (float(len(work)) for work in lists)
-    return Counters(family="comfyui", running=running, waiting=waiting)
+    return Counters(family="comfyui", running=float(len(running)), waiting=float(len(waiting)))
 
 
 def _counters(family: Family, values: dict[str, list[tuple[str, float]]]) -> Counters:

@@ -65,6 +65,15 @@ class Admin:
         except (msgspec.DecodeError, KeyError, TypeError) as error:
             raise AdminError(f"The statistics cannot be read: {error}") from error
 
+    def is_silent(self) -> bool:
+        """Say whether Envoy lets a question wait in vain; a refusal is an answer."""
+        try:
+            self.ask("GET", "/ready")
+        except AdminError as error:
+            # A socket whose queue is full of questions that nobody took has no room for this one.
+            return isinstance(error.__cause__, TimeoutError | BlockingIOError)
+        return False
+
     def is_ready(self) -> bool:
         """Say whether Envoy has its first configuration and takes requests."""
         try:

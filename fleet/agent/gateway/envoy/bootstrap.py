@@ -12,6 +12,7 @@ MOST_WORKERS: Final = 8
 CONNECTIONS: Final = 20_000
 FLUSH_MS: Final = 500
 DRAIN_SECONDS: Final = 600
+STUCK_THREAD_SECONDS: Final = 30
 
 
 def bootstrap() -> bytes:
@@ -42,6 +43,10 @@ def bootstrap() -> bytes:
                     + [{"prefix": "server."}]
                 }
             }
+        },
+        # A thread that is stuck would keep its share of the callers waiting for ever: Envoy ends itself, and is started again.
+        "watchdogs": {
+            name: {"kill_timeout": f"{STUCK_THREAD_SECONDS}s"} for name in ("main_thread_watchdog", "worker_watchdog")
         },
         "overload_manager": {
             "resource_monitors": [

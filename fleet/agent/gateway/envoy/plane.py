@@ -16,7 +16,8 @@ from fleet.agent.gateway.envoy.keyfiles import write_keys
 from fleet.agent.gateway.envoy.layout import BOOT, ENVOY_LOG, prepare, replace
 from fleet.agent.gateway.envoy.proc import last_line
 from fleet.agent.gateway.envoy.process import EnvoyProcess
-from fleet.agent.orders import Route, Upstream
+from fleet.agent.gateway.envoy.pulse import Pulse
+from fleet.agent.orders import GatewayOrder, Route, Upstream
 
 # Envoy takes a file within milliseconds; one that it has not taken by then, it will not take.
 REFUSED_SECONDS: Final = 5.0
@@ -37,6 +38,7 @@ class EnvoyPlane:
         self._executable = executable
         self._process = EnvoyProcess(folder)
         self._files = Files(folder)
+        self._pulse = Pulse()
         self._certificate = Certificate(folder)
         self._wanted: Wanted | None = None
         self._complaints: dict[str, str] = {}
@@ -72,6 +74,7 @@ class EnvoyPlane:
             return
         if time.monotonic() >= self._look_at_certificate:
             self._follow_certificate()
+        self._end_if_stuck(self._wanted.order)
         command = bootstrap.command(self._executable)
         if self._process.keep(command):
             self._is_ready = False
@@ -125,6 +128,11 @@ class EnvoyPlane:
         """Envoy's process, None when it does not run."""
         return self._process.pid
 
+    def _end_if_stuck(self, order: GatewayOrder) -> None:
+        pid = self._process.pid if self._is_ready else None
+        if pid is not None and self._pulse.is_stuck(pid, self._process.admin.is_silent, order, time.monotonic()):
+            self._process.end_stuck()
+
     def _repeat(self) -> None:
         if time.monotonic() >= self._repeat_at:
             self._repeat_at = time.monotonic() + REPEAT_SECONDS
@@ -138,6 +146,8 @@ class EnvoyPlane:
             return ("failed", self._process.last_end) if self._process.last_end else ("starting", "")
         if not self._is_ready:
             self._is_ready = self._process.admin.is_ready()
+        if self._is_ready and self._pulse.is_silent:
+            return "failed", "Envoy runs and does not answer. It is ended and started again if it stays so."
         return ("serving", "") if self._is_ready else ("starting", "")
 
     def _usable(self, wanted: Wanted) -> list[Route]:

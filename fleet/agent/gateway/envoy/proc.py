@@ -3,8 +3,9 @@
 import os
 import resource
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -43,9 +44,14 @@ def is_same(record: Record) -> bool:
     return record.boot_id == os_boot_id() and start_ticks(record.pid) == record.started_ticks
 
 
-def end(record: Record, is_there: Callable[[Record], bool]) -> None:
+def end(
+    record: Record,
+    is_there: Callable[[Record], bool],
+    *,
+    signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL),
+) -> None:
     """End a process, by force if it does not listen."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in signals:
         if not is_there(record):
             return
         with suppress(ProcessLookupError):
@@ -53,6 +59,13 @@ def end(record: Record, is_there: Callable[[Record], bool]) -> None:
         deadline = time.monotonic() + STOP_SECONDS
         while is_there(record) and time.monotonic() < deadline:
             time.sleep(0.02)
+
+
+def status_of(child: "subprocess.Popen[bytes]") -> int | None:
+    """Return the status of a child that has ended. Its first thread ends before the others: those are waited for."""
+    with suppress(subprocess.TimeoutExpired):
+        return child.wait(STOP_SECONDS)
+    return None
 
 
 def set_limits(pid: int) -> None:

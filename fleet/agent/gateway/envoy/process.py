@@ -16,7 +16,7 @@ from fleet.agent.clock import os_boot_id
 from fleet.agent.gateway.envoy.admin import Admin, AdminError
 from fleet.agent.gateway.envoy.bootstrap import with_admin
 from fleet.agent.gateway.envoy.layout import ENVOY_LOG, replace
-from fleet.agent.gateway.envoy.proc import Record, end, is_same, last_line, set_limits, start_ticks
+from fleet.agent.gateway.envoy.proc import Record, end, is_same, last_line, set_limits, start_ticks, status_of
 
 RECORD: Final = "process.json"
 OUTPUT: Final = "output.log"
@@ -84,6 +84,17 @@ class EnvoyProcess:
         self._start_at = time.monotonic() + self._backoff.next_delay()
         self._start(list(command))
         return True
+
+    def end_stuck(self) -> None:
+        """End the one that serves, by force: it does not listen. The next `keep` starts another."""
+        record = self._book.serving
+        if record is None:
+            return
+        log.warning("The gateway's Envoy (process %d) answers nobody any more, and is ended.", record.pid)
+        end(record, self._is_there, signals=(signal.SIGKILL,))
+        self._ended(record)
+        self.last_end = "Envoy ran and answered nobody any more, so it was ended and started again."
+        self._save()
 
     def reopen_log(self) -> None:
         """Have every Envoy here write its access log to a new file. Raises AdminError."""
@@ -171,7 +182,7 @@ class EnvoyProcess:
 
     def _ended(self, record: Record) -> None:
         child = self._children.pop(record.pid, None)
-        code = None if child is None else child.returncode
+        code = None if child is None else status_of(child)
         how = "" if code is None else f" with {signal.Signals(-code).name if code < 0 else f'status {code}'}"
         said = last_line(self._folder / ENVOY_LOG) or last_line(self._folder / OUTPUT)
         self.last_end = f"Envoy ended{how}. {said}".strip()
