@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from fleet.enums import DriverState, GpuState, ServerState
-from fleet.lifecycle import DRIVER_REASON, NOT_LISTED_REASON, RETIRED_REASON, SILENT_REASON
+from fleet.lifecycle import DRIVER_REASON, NOT_LISTED_REASON, REPLACED_REASON, RETIRED_REASON, SILENT_REASON
 from panel.core.enums import Severity
 
 Words = str | Promise
@@ -118,6 +118,7 @@ REASONS: Final[Mapping[str, Words]] = {
     NOT_LISTED_REASON: _("the agent no longer finds it"),
     SILENT_REASON: _("the server does not report"),
     RETIRED_REASON: _("the server is retired"),
+    REPLACED_REASON: _("its machine was replaced"),
 }
 
 _GPU_REASON_ADVICE: Final[Mapping[str, Advice]] = {
@@ -142,6 +143,7 @@ _GPU_REASON_ADVICE: Final[Mapping[str, Advice]] = {
     SILENT_REASON: Advice(_("The server does not report, so nobody knows how the card is."), "", _WARNING),
     DRIVER_REASON: Advice(_("The driver cannot be asked, so nobody knows how the card is."), "", _WARNING),
     RETIRED_REASON: Advice(_("The server is retired; this is the card's history.")),
+    REPLACED_REASON: Advice(_("Another machine took this one's place; this is the card's history.")),
 }
 
 SERVER_ADVICE: Final[Mapping[ServerState, Advice]] = {

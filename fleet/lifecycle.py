@@ -10,7 +10,8 @@ _S = ServerState
 _G = GpuState
 
 SERVER_TRANSITIONS: Final[Mapping[ServerState, frozenset[ServerState]]] = {
-    _S.PENDING: frozenset({_S.JOINING, _S.RETIRED}),
+    # What another machine was ordered for, and none came, is again what it was.
+    _S.PENDING: frozenset({_S.JOINING, _S.NOT_REPORTING, _S.RETIRED}),
     _S.JOINING: frozenset({_S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.MAINTENANCE, _S.RETIRED}),
     _S.READY: frozenset(
         {_S.JOINING, _S.DEGRADED, _S.NOT_REPORTING, _S.UNREACHABLE, _S.DRAINING, _S.MAINTENANCE, _S.RETIRED}
@@ -18,11 +19,16 @@ SERVER_TRANSITIONS: Final[Mapping[ServerState, frozenset[ServerState]]] = {
     _S.DEGRADED: frozenset(
         {_S.JOINING, _S.READY, _S.NOT_REPORTING, _S.UNREACHABLE, _S.DRAINING, _S.MAINTENANCE, _S.RETIRED}
     ),
-    _S.NOT_REPORTING: frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.UNREACHABLE, _S.MAINTENANCE, _S.RETIRED}),
-    _S.UNREACHABLE: frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.MAINTENANCE, _S.RETIRED}),
+    _S.NOT_REPORTING: frozenset(
+        {_S.PENDING, _S.JOINING, _S.READY, _S.DEGRADED, _S.UNREACHABLE, _S.MAINTENANCE, _S.RETIRED}
+    ),
+    _S.UNREACHABLE: frozenset(
+        {_S.PENDING, _S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.MAINTENANCE, _S.RETIRED}
+    ),
     _S.DRAINING: frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.MAINTENANCE, _S.RETIRED}),
     _S.MAINTENANCE: frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.RETIRED}),
-    _S.RETIRED: frozenset({_S.JOINING}),  # a machine that left comes back with a token made for it
+    # A machine that left comes back with a token made for it; another one is waited for once it is ordered.
+    _S.RETIRED: frozenset({_S.PENDING, _S.JOINING}),
 }
 
 # A card's state is what was observed last, so anything may follow anything else.
@@ -46,6 +52,8 @@ OPEN_JOB_STATES: Final = (_J.PENDING, _J.CLAIMED, _J.RUNNING)
 
 # In these states the server's own reports decide between ready and degraded; in the others a person does.
 OBSERVED_STATES: Final = frozenset({_S.JOINING, _S.READY, _S.DEGRADED, _S.NOT_REPORTING, _S.UNREACHABLE})
+# States of a server whose machine does not answer: ordered again, it waits for another machine.
+MACHINE_GONE_STATES: Final = frozenset({_S.NOT_REPORTING, _S.UNREACHABLE, _S.RETIRED})
 # States of a server that should be heard from.
 REPORTING_STATES: Final = frozenset({_S.READY, _S.DEGRADED})
 
@@ -60,6 +68,8 @@ _RECOVERY_FAILED: Final = frozenset({1, 2, 4, 6, 7})
 
 SILENT_REASON: Final = "server_silent"
 RETIRED_REASON: Final = "server_retired"
+REBUILDING_REASON: Final = "rebuilding"
+REPLACED_REASON: Final = "machine_replaced"
 NOT_LISTED_REASON: Final = "not_enumerated"
 DRIVER_REASON: Final = "driver_unavailable"
 

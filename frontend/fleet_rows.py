@@ -222,12 +222,13 @@ class ServerRow:
     @property
     def has_skew(self) -> bool:
         """Say whether the machine's clock is visibly wrong."""
-        return self.clock_skew_seconds is not None and abs(self.clock_skew_seconds) > SKEW_SECONDS
+        skew = self.clock_skew_seconds
+        return self.has_reported and skew is not None and abs(skew) > SKEW_SECONDS
 
     @property
     def booted_at(self) -> datetime | None:
-        """Return when the machine was started."""
-        at_ms = self.server.facts.get("booted_at_ms")
+        """Return when the machine was started; what is waited for has told nothing."""
+        at_ms = self.server.facts.get("booted_at_ms") if self.has_reported else None
         return datetime.fromtimestamp(at_ms / 1000, tz=UTC) if at_ms else None
 
     @property

@@ -11,18 +11,21 @@ from django.utils.translation import gettext_lazy
 
 from fleet.advice import Advice, driver_advice, health_advice, server_advice
 from fleet.enums import DriverState, ServerState
+from fleet.lifecycle import REBUILDING_REASON, REPLACED_REASON
 from fleet.models import Gpu, GpuFault, Server
+from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend import formatting
 from frontend.chart_config import Subject
 from frontend.fleet_reading import fleet_rows
-from frontend.fleet_rows import GpuRow, ServerRow, gpu_label
+from frontend.fleet_rows import GpuRow, ServerRow, gpu_label, short_uuid
 from frontend.formatting import KINDS, listed
 from monitoring.clock_reasons import reasons_in_words
 from panel.core.errors import NotFound
 
 FAULTS_LISTED: Final = 20
 PROCESSES_LISTED: Final = 200
+EARLIER_LISTED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,15 @@ class Card:
             percent=percent,
             limit=formatting.with_unit(limit, spec.kind) if limit else "",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCard:
+    """A card of a machine that this server was before."""
+
+    gpu: Gpu
+    label: str
+    short_uuid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,13 @@ def cards_of(row: ServerRow) -> list[Card]:
     return [card_of(gpu, stored[gpu.id]) for gpu in row.gpus if gpu.id in stored]
 
 
+def earlier_cards(row: ServerRow) -> list[EarlierCard]:
+    """Return the cards of machines that this server was before, the latest first; their pages keep the history. One query."""
+    gone = Gpu.objects.filter(server=row.server, parent=None, state_reason=REPLACED_REASON).exclude(removed_at=None)
+    found = gone.order_by("-removed_at", "index", "pk")[:EARLIER_LISTED]
+    return [EarlierCard(gpu, gpu_label(gpu.index, gpu.uuid), short_uuid(gpu.uuid)) for gpu in found]
+
+
 def card_of(row: GpuRow, gpu: Gpu) -> Card:
     """Return one card with what its readings and its slow tier mean."""
     mask = row.latest.clock_event_reasons if row.latest and row.is_fresh else None
@@ -167,7 +186,7 @@ def banners(row: ServerRow) -> list[Banner]:
     server = row.server
     found = []
     if server.state not in {ServerState.READY, ServerState.DEGRADED}:
-        found.append(_banner(server_advice(server.state), server.state_changed_at))
+        found.append(_banner(_advice(server), server.state_changed_at))
     if server.driver_state not in {DriverState.OK, DriverState.UNKNOWN} and server.state != ServerState.RETIRED:
         found.append(_driver_banner(server))
     if row.gone:
@@ -175,6 +194,21 @@ def banners(row: ServerRow) -> list[Banner]:
     if row.has_skew:
         found.append(_skew_banner())
     return found
+
+
+def _advice(server: Server) -> Advice:
+    """Return what the state means; more is said of a server that is, or could not be, built again."""
+    if server.state == ServerState.PENDING and server.state_reason == REBUILDING_REASON:
+        return Advice(
+            _("Another machine is being built for it. The cards of the one before are history."),
+            _("Its GPUs appear with the first report of the new machine's agent."),
+        )
+    advice = server_advice(server.state)
+    if server.state == ServerState.RETIRED and server.state_reason in Reason.values and server.state_reason:
+        words = REASON_WORDS[Reason(server.state_reason)]
+        sentence = _("No other machine came to be: %(reason)s") % {"reason": words.sentence}
+        return Advice(f"{advice.sentence} {sentence}", words.next_step, advice.severity)
+    return advice
 
 
 def _banner(advice: Advice, since: datetime | None) -> Banner:

@@ -33,6 +33,8 @@ STATE_REASONS: Final[Mapping[str, Promise]] = {
     "left": gettext_lazy("the agent said goodbye"),
     "retired": gettext_lazy("retired by a person"),
     "ordered": gettext_lazy("its machine was ordered"),
+    "rebuilding": gettext_lazy("another machine is being built for it"),
+    "machine_replaced": gettext_lazy("of a machine that was replaced"),
     "lease_ended": gettext_lazy("its machine was ended"),
     "server_silent": gettext_lazy("its server is silent"),
     "server_retired": gettext_lazy("its server is retired"),
@@ -51,6 +53,8 @@ def reason_words(reason: str) -> str:
     if reason.startswith("driver_") and (state := reason.removeprefix("driver_")) in DriverState.values:
         return _("the driver has not answered yet") if state == DriverState.UNKNOWN else str(DriverState(state).label)
     words = STATE_REASONS.get(reason) or MISSING_REASONS.get(reason)
+    if words is None and reason in Reason.values:
+        words = REASON_WORDS[Reason(reason)].sentence  # no other machine came to be
     return str(words) if words is not None else reason
 
 
@@ -293,6 +297,7 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "probe.update": gettext_lazy("Probe changed"),
     "probe.delete": gettext_lazy("Probe removed"),
     "probe.run": gettext_lazy("Probed once"),
+    "probe.check": gettext_lazy("A probe tried before it was saved"),
     "secret.set": gettext_lazy("Secret kept"),
     "secret.delete": gettext_lazy("Secret forgotten"),
 }

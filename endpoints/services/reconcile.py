@@ -24,6 +24,8 @@ from panel.core.events import event_write
 LOOK_AGAIN: Final = timedelta(seconds=5)
 RECENT: Final = timedelta(hours=1)
 _SILENT: Final = (ServerState.NOT_REPORTING, ServerState.UNREACHABLE)
+# The machine that a replica ran on will not be heard of again: its server left, or waits for another machine.
+_GONE: Final = (ServerState.RETIRED, ServerState.PENDING)
 
 
 def endpoints_due(*, at: datetime) -> list[int]:
@@ -31,8 +33,7 @@ def endpoints_due(*, at: datetime) -> list[int]:
 
     Who has waited longest comes first, so that cards go to those who asked first.
     """
-    gone = (*_SILENT, ServerState.RETIRED)
-    left = Replica.objects.filter(ended_at=None, server__state__in=gone).exclude(state=ReplicaState.LOST)
+    left = Replica.objects.filter(ended_at=None, server__state__in=(*_SILENT, *_GONE)).exclude(state=ReplicaState.LOST)
     due = Endpoint.objects.filter(Q(reconcile_at__lte=at) | Q(pk__in=left.values("endpoint_id")), deleted_at=None)
     return list(due.order_by("reconcile_at", "pk").values_list("pk", flat=True)[:500])
 
@@ -72,9 +73,9 @@ def _take_steps(endpoint: Endpoint, at: datetime) -> None:
 
 
 def _buried(replicas: list[Replica], at: datetime) -> list[Replica]:
-    """End the replicas of retired servers, which nobody will hear of again; returns the others."""
+    """End the replicas whose machine is gone for good; returns the others."""
     for replica in replicas:
-        if replica.server.state == ServerState.RETIRED:
+        if replica.server.state in _GONE:
             replica_end(replica, at=at, state=ReplicaState.LOST)
     return [each for each in replicas if each.ended_at is None]
 

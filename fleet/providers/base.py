@@ -73,6 +73,8 @@ class Provider(ABC):
     label: ClassVar[str | Promise]
     currency: ClassVar[str]
     is_synced: ClassVar[bool] = True
+    # Whether its machines only act as if they were there; their servers carry a badge that says so.
+    is_simulated: ClassVar[bool] = False
     credential_fields: ClassVar[Sequence[Field]] = ()
     option_fields: ClassVar[Sequence[Field]] = ()
     docs_url: ClassVar[str] = ""

@@ -23,6 +23,7 @@ from fleet.services.finding import lease_link
 from fleet.services.leases import bill, lease_locked, lease_observe, lease_transition
 from fleet.services.operations import operations_follow
 from fleet.services.ordering import unseal
+from fleet.services.rebuilding import server_order_failed
 from fleet.services.telling_leases import tell_lease
 from panel.core.clock import now
 from panel.core.installation import is_copied
@@ -126,9 +127,7 @@ def lease_transition_words(row: Lease, error: ProviderError) -> bool:
 
 
 def never_created(lease_id: int, reason: Reason, words: str) -> None:
-    """End a lease that never came to be: nothing was created, nothing is billed, its waiting server goes."""
-    from fleet.services.servers import server_forget_ordered
-
+    """End a lease that never came to be: nothing was created, nothing is billed, its waiting server goes, or is what it was."""
     with transaction.atomic():
         row, at = lease_locked(lease_id), now()
         to = LeaseState.TERMINATED if reason == Reason.USER else LeaseState.FAILED
@@ -139,7 +138,7 @@ def never_created(lease_id: int, reason: Reason, words: str) -> None:
         operations_follow(row, at)
         tell_lease(row)
         if row.server_id is not None:
-            server_forget_ordered(server_id=row.server_id)
+            server_order_failed(server_id=row.server_id, reason=reason)
 
 
 def _is_found(lease: Lease, provider: Provider) -> bool:

@@ -13,6 +13,7 @@ from fleet.models import BilledInterval, Lease, LeasePrice
 from fleet.providers.base import Machine, MachineStatus
 from fleet.reasons import Reason
 from fleet.services.cleaning import clean_json, clean_text
+from fleet.services.rebuilding import server_machine_gone, server_placed
 from fleet.services.telling_leases import tell_lease
 from panel.core.clock import now
 from panel.core.enums import Severity
@@ -204,6 +205,7 @@ def lease_observe(lease: Lease, machine: Machine, *, at: datetime) -> bool:
         lease.is_stop_saving = machine.is_stop_saving
     if machine.status == MachineStatus.RUNNING and lease.started_at is None:
         lease.started_at = at
+        server_placed(lease)
     if lease.renews_at is None or machine.renews_at is not None:
         lease.renews_at = machine.renews_at
     thought_over_at = lease.ended_at
@@ -266,14 +268,13 @@ def lease_gone(lease: Lease, *, at: datetime, detail: str = "") -> None:
     lease.save(update_fields=["status", "ended_at", "next_step_at", "observed_at"])
     bill(lease, at, is_confirmed=True)
     tell_lease(lease)
-    if state == LeaseState.TERMINATED and lease.server_id is not None:
-        transaction.on_commit(lambda: _retire(lease))
+    if lease.server_id is not None:
+        transaction.on_commit(lambda: _tell_server(lease))
 
 
-def _retire(lease: Lease) -> None:
+def _tell_server(lease: Lease) -> None:
     """Retire the server of a machine that was ended here: nothing will report from it again."""
-    from fleet.services.servers import server_end
-    from panel.accounts.audit import Actor
-
     assert lease.server_id is not None  # noqa: S101 (asked by the caller)
-    server_end(server_id=lease.server_id, reason="lease_ended", actor=Actor.system("leases"), note=lease.name)
+    is_ended = lease.state == LeaseState.TERMINATED
+    reason = "lease_ended" if is_ended else lease.state_reason
+    server_machine_gone(server_id=lease.server_id, reason=reason, is_ended=is_ended, note=lease.name)

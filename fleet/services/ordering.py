@@ -22,10 +22,12 @@ from fleet.services.joining import join_token_create
 from fleet.services.leases import price_set
 from fleet.services.operations import JOIN_DEADLINE, operation_begin, operation_known
 from fleet.services.planning import Plan, order_plan
+from fleet.services.rebuilding import server_rebuild
+from fleet.services.servers import server_locked
 from fleet.services.telling_leases import tell_lease
 from panel.accounts.audit import Actor
 from panel.core.clock import now
-from panel.core.errors import Conflict, InvalidInput, NotFound
+from panel.core.errors import Conflict, InvalidInput
 from panel.core.installation import install_id, is_copied
 from panel.core.money import Money
 
@@ -85,7 +87,7 @@ def order_place(
         if account_locked(account_id).is_paused:  # locked, so that it is not removed before the lease is there
             raise Conflict(_("This account is paused. Switch it on first."), code="paused")
         maximum = Money(max_price_per_hour, plan.offer.currency) if max_price_per_hour is not None else None
-        server = _server_for(server_id, server_name, plan.offer)
+        server = _server_for(server_id, server_name, plan.offer, actor)
         lease = _lease_for(plan, chosen, server)
         script = _startup_script(server, actor, url or panel_url()) if plan.runs_startup_script else ""
         lease.sealed_order = seal(_machine_order(lease, plan.offer, chosen, script, maximum))
@@ -172,14 +174,13 @@ def _spec(offer: Offer, chosen: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _server_for(server_id: int | None, name: str, offer: Offer) -> Server:
+def _server_for(server_id: int | None, name: str, offer: Offer, actor: Actor) -> Server:
     """Return the server that the machine will be: a new one that waits for it, or the one that is built again."""
     if server_id is not None:
-        server = Server.objects.select_for_update().filter(pk=server_id).first()
-        if server is None:
-            raise NotFound(_("There is no such server."))
+        server = server_locked(server_id)
         if Lease.objects.filter(server=server, ended_at=None).exists():
             raise Conflict(_("This server has an open lease already. End it first."), code="server_has_lease")
+        server_rebuild(server=server, actor=actor)
         return server
     name = clean_text(name, 100)
     if not name:
@@ -197,6 +198,7 @@ def _server_for(server_id: int | None, name: str, offer: Offer) -> Server:
                 created_at=at,
                 provider=offer.account.kind,
                 region=offer.region,
+                is_simulated=provider_type(offer.account.kind).is_simulated,
             )
     except IntegrityError:  # another request was first, by less than the check above sees
         raise InvalidInput(_("There is a server of that name already."), code="name_taken", field="name") from None

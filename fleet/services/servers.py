@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
-from fleet.enums import GpuState, OperationKind, ServerState
+from fleet.enums import GpuState, ServerState
 from fleet.lifecycle import RETIRED_REASON
 from fleet.models import Agent, Gpu, Server
 from fleet.services.cleaning import clean_text
@@ -21,7 +21,6 @@ from panel.core.errors import Conflict, InvalidInput, NotFound
 
 __all__ = [
     "server_end",
-    "server_forget_ordered",
     "server_locked",
     "server_maintenance_set",
     "server_remove",
@@ -117,21 +116,6 @@ def server_remove(*, server_id: int, actor: Actor, reason: str = "") -> None:
         if server.state != ServerState.RETIRED:
             raise Conflict(_("Retire the server first: removing deletes its history."), code="not_retired")
         audit(actor=actor, action="server.remove", target=server, before={"name": server.name}, reason=reason)
-        server.delete()
-
-
-def server_forget_ordered(*, server_id: int) -> None:
-    """Delete a server that an order made for a machine which never came to be, in the caller's transaction; others stay.
-
-    One that was there before, also one that waits to be joined, is not the order's; nor is one with another lease's past.
-    """
-    server = Server.objects.select_for_update().filter(pk=server_id, state=ServerState.PENDING).first()
-    if server is None:
-        return
-    orders = server.operations.filter(kind=OperationKind.ORDER)
-    is_its_own = orders.filter(request__server=None).exists() and server.leases.count() == 1
-    if is_its_own and not Agent.objects.filter(server=server).exists():
-        audit(actor=Actor.system("orders"), action="server.remove", target=server, reason="its machine was not created")
         server.delete()
 
 

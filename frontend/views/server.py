@@ -28,6 +28,7 @@ from frontend.server_page import (
     banners,
     cards_of,
     chart_subjects,
+    earlier_cards,
     fault_lines,
     process_lines,
     process_visibility,
@@ -49,7 +50,7 @@ def _status(row: ServerRow) -> dict[str, Any]:
     cards = cards_of(row)
     return {
         "faults": fault_lines(list(fault_list(server=row.server.pk).order_by("-last_at")[:FAULTS_LISTED])),
-        "facts": row.server.facts,
+        "facts": row.server.facts if row.has_reported else {},
         "row": row,
         "server": row.server,
         "is_retired": row.server.state == ServerState.RETIRED,
@@ -120,6 +121,7 @@ def server(request: PageRequest, server_id: int) -> HttpResponse:
         | server_serving(row.server)
         | {
             "title": row.server.name,
+            "earlier": earlier_cards(row),
             "nav": "fleet",
             "consequences": _consequences(row),
             "in_maintenance": row.server.state == ServerState.MAINTENANCE,

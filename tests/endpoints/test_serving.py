@@ -12,6 +12,7 @@ from endpoints.services.gateways import gateway_create
 from endpoints.services.hosts import server_cordon, server_uncordon, serving_update
 from endpoints.services.routing import routes_since
 from fleet.enums import ServerState
+from fleet.services.rebuilding import server_rebuild
 from fleet.services.servers import server_end
 from fleet.services.silence import servers_watch
 from panel.core.clock import now
@@ -275,6 +276,16 @@ def test_the_replica_of_a_retired_server_has_ended(site):
     assert not ReplicaGpu.objects.exists()
     endpoint.refresh_from_db()
     assert endpoint.phase == Phase.UNAVAILABLE
+
+
+def test_the_replica_on_a_server_that_is_built_again_has_ended_though_nobody_saw_it_retired(site):
+    endpoint = deployed()
+    settle(sites=[site])
+    server = server_end(server_id=site.server.pk, reason="lease_ended", actor=OPERATOR)
+    server_rebuild(server=server, actor=OPERATOR)
+    reconcile()
+    assert open_replicas(endpoint) == []
+    assert not ReplicaGpu.objects.exists()
 
 
 def test_a_cordoned_server_takes_nothing_new_and_an_evacuated_one_gives_up_what_it_has(site, other):

@@ -77,6 +77,7 @@ class Simulated(Provider, CanOrder, CanStop, CanReboot, HasSpot, HasBilling):
     kind: ClassVar[str] = "simulated"
     label = _("Simulated")
     currency: ClassVar[str] = "CNY"
+    is_simulated: ClassVar[bool] = True
     option_fields = (
         Field(name="boot_seconds", label=_("Seconds until a machine runs"), default="20", max_length=5),
         Field(

@@ -78,7 +78,7 @@ def _is_waiting(account_id: int | None) -> bool:
 def _server(text: str) -> Server | None:
     """Return the server that is to be built again, None when the address names none."""
     pk = number_of(text)
-    return Server.objects.filter(pk=pk, retired_at=None).first() if pk is not None else None
+    return Server.objects.filter(pk=pk).first() if pk is not None else None
 
 
 def _known(request: PageRequest, key: str) -> Operation | None:
@@ -183,10 +183,9 @@ def _place(request: PageRequest, form: OrderForm, plan: Plan, server: Server | N
 @page(Capability.LEASES_MANAGE)
 def again(request: PageRequest, server_id: int) -> HttpResponse:
     """Lead to the same offer as a server's last lease, else to offers of the same cards, to build it again."""
-    server = Server.objects.filter(pk=server_id, retired_at=None).first()
-    if server is None:
+    if not Server.objects.filter(pk=server_id).exists():
         raise NotFound(_("There is no such server, or it was removed."))
-    last = Lease.objects.filter(server=server).order_by("-pk").first()
+    last = Lease.objects.filter(server=server_id).order_by("-pk").first()
     spec = last.spec if last is not None else {}
     same = offer_list(account=last.account_id).filter(key=spec.get("offer_key") or "-").first() if last else None
     if same is not None and last is not None and last.account_id is not None:
