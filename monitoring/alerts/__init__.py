@@ -1,0 +1,1 @@
+"""Alerts: what is watched, what fires, and what is told of it."""
