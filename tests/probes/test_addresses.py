@@ -2,7 +2,10 @@
 
 import pytest
 
-from fleet.agent.probes.addresses import METADATA, Rules
+from fleet.agent.acceptance import route
+from fleet.agent.addresses import METADATA
+from fleet.agent.gateway import checks
+from fleet.agent.probes.addresses import Rules
 from fleet.agent.probes.prober import Prober
 from fleet.agent.probes.resolver import Resolver
 from panel.core import egress
@@ -21,6 +24,17 @@ PRIVATE_ONES = ["10.1.2.3", "192.168.1.1", "172.16.0.1", "127.0.0.1", "::1", "fd
 def test_services_of_clouds_and_the_link_are_refused_whatever_is_allowed(address):
     everything = Rules.of(["0.0.0.0/0", "::/0"], is_private_allowed=True, places=frozenset({(address, 80)}))
     assert not everything.allow(address, 80)
+
+
+@pytest.mark.parametrize("address", ALWAYS_REFUSED)
+def test_neither_a_check_of_a_machine_nor_a_gateway_goes_there(address):
+    assert not route.is_allowed(address, allow_private=True)
+    assert not checks.is_allowed(address)
+
+
+@pytest.mark.parametrize("address", PRIVATE_ONES)
+def test_a_gateway_reaches_replicas_at_private_addresses(address):
+    assert checks.is_allowed(address)
 
 
 @pytest.mark.parametrize("address", PRIVATE_ONES)

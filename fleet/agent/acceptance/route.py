@@ -1,10 +1,11 @@
 """The way to an address: round trip and hops by plain TCP connections, which need no privileges."""
 
-import ipaddress
 import socket
 import statistics
 import time
 from typing import Final
+
+from fleet.agent.addresses import is_forbidden, parsed
 
 CONNECTS: Final = 5
 CONNECT_SECONDS: Final = 3.0
@@ -13,10 +14,6 @@ TRIES: Final = 2
 SHORTEST_HOP_SECONDS: Final = 0.5
 _IP_RECVERR: Final = 11
 _IPV6_RECVERR: Final = 25
-# Services of clouds that tell secrets to whoever asks from the machine itself.
-METADATA: Final = frozenset(
-    ipaddress.ip_address(text) for text in ("169.254.169.254", "100.100.100.200", "fd00:ec2::254")
-)
 
 
 class RouteError(Exception):
@@ -42,10 +39,8 @@ def resolve(host: str, port: int, *, allow_private: bool) -> str:
 
 def is_allowed(text: str, *, allow_private: bool) -> bool:
     """Say whether a check may connect to an IP address: never to link-local ones and a cloud's own services."""
-    address = ipaddress.ip_address(text)
-    mapped = getattr(address, "ipv4_mapped", None)
-    address = mapped or address
-    if address in METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
+    address = parsed(text)
+    if address is None or is_forbidden(address):
         return False
     return allow_private or address.is_global
 

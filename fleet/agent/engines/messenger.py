@@ -3,18 +3,18 @@
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 from uuid import uuid4
 
 from fleet.agent import clock
 from fleet.agent.backoff import Backoff
 from fleet.agent.engines.pace import Pace
+from fleet.agent.engines.replica import Replica
+from fleet.agent.engines.runtimes import Runtimes
 from fleet.agent.listener import REFUSED_SECONDS, error_delay
-from fleet.agent.orders import LIMITS, LogChunk, LogsReport, ReplicasReport
+from fleet.agent.orders import LIMITS, LogChunk, LogsReport, ReplicasReport, ReplicaStatus
 from fleet.agent.panel import PanelClient, PanelError, RefusedError, TokenRefusedError
-
-if TYPE_CHECKING:
-    from fleet.agent.engines.reconcile import Engines
 
 # Changes that come together are told together.
 TOGETHER_SECONDS: Final = 0.05
@@ -25,10 +25,38 @@ MAX_MESSAGE_BYTES: Final = 512 * 1024
 log = logging.getLogger(__name__)
 
 
+class Subject(Protocol):
+    """What is told of: all replicas of this machine, as the loop that reconciles them has them."""
+
+    runtimes: Runtimes
+
+    @property
+    def orders_version(self) -> int:
+        """Of the orders that the replicas follow."""
+        ...
+
+    @property
+    def is_looked_over(self) -> bool:
+        """Whether it was seen of every replica if it runs."""
+        ...
+
+    def statuses(self) -> list[ReplicaStatus]:
+        """Return what is to be told."""
+        ...
+
+    def replicas(self) -> list[Replica]:
+        """Return those whose logs are told."""
+        ...
+
+    def forget_stopped(self, statuses: Sequence[ReplicaStatus]) -> None:
+        """Tell no more of those that the panel knows to be stopped."""
+        ...
+
+
 class Messenger:
     """Sends the present state, never an old one; what could not be sent is not queued but said anew."""
 
-    def __init__(self, engines: "Engines", client: PanelClient, pace: Pace) -> None:
+    def __init__(self, engines: Subject, client: PanelClient, pace: Pace) -> None:
         self._engines = engines
         self._client = client
         self._pace = pace

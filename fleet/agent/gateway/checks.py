@@ -1,23 +1,18 @@
 """What of the panel's routes a gateway takes: names become paths and addresses are connected to, so none is taken on trust."""
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
+from fleet.agent.addresses import is_forbidden, parsed
 from fleet.agent.orders import KeyRule, Route, Upstream
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", re.ASCII)
 HOST: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?", re.ASCII)
 DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 VISIBLE: Final = re.compile(r"[!-~]+", re.ASCII)
-# Clouds tell their machines' secrets there; no replica lives at such an address.
-FORBIDDEN: Final = tuple(
-    ipaddress.ip_network(network)
-    for network in ("169.254.0.0/16", "fe80::/10", "100.100.100.200/32", "fd00:ec2::254/128", "0.0.0.0/8", "::/128")
-)
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.05, 86_400.0
 MOST_IN_FLIGHT: Final = 1_000_000
 
@@ -25,14 +20,9 @@ Resolve = Callable[[str], str | None]
 
 
 def is_allowed(address: str) -> bool:
-    """Say whether a gateway may connect to an address (in numbers)."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
-    return not parsed.is_multicast and not any(parsed in network for network in FORBIDDEN)
+    """Say whether a gateway may connect to an address (in numbers); private ones are where replicas live."""
+    found = parsed(address)
+    return found is not None and not is_forbidden(found)
 
 
 def complaint_about(route: Route) -> str:
