@@ -36,6 +36,7 @@ NAVIGATION: Final = (
     NavEntry("overview", "overview", _("Overview"), "o"),
     NavEntry("fleet", "fleet", _("Fleet"), "f"),
     NavEntry("endpoints", "endpoints", _("Endpoints"), "e"),
+    NavEntry("probes", "probes", _("Probes"), "p"),
     NavEntry("rental", "leases", _("Rental"), "r"),
     NavEntry("events", "events", _("Events"), "v"),
     NavEntry("settings", "settings", _("Settings"), "s"),

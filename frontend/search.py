@@ -1,4 +1,4 @@
-"""What the search over everything finds: servers, GPUs by UUID or model, endpoints, leases, accounts, and pages."""
+"""What the search over everything finds: servers, GPUs by UUID or model, endpoints, probes, leases, accounts, and pages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +13,7 @@ from endpoints.selectors import endpoint_list
 from fleet.models import Gpu, ProviderAccount, Server
 from fleet.selectors.leasing import lease_list
 from frontend.leasing.accounts import kind_label
+from monitoring.probing.models import Probe
 from panel.accounts.capabilities import Capability, has_capability
 
 LIMIT: Final = 8
@@ -20,7 +21,7 @@ LIMIT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of the results. kind: server, gpu, endpoint, lease, account or page; detail: what tells it from its likes."""
+    """One line of the results. kind: server, gpu, endpoint, probe, …, page; detail: what tells it from its likes."""
 
     kind: str
     icon: str
@@ -65,6 +66,9 @@ PAGES: Final = (
         pgettext_lazy("of engines", "Secrets"),
         "secrets tokens environment 机密",
         Capability.ENDPOINTS_MANAGE,
+    ),
+    Target(
+        "probes", "probes", gettext_lazy("Probes"), "probes latency ttft uptime p99 measure 探测", Capability.FLEET_VIEW
     ),
     Target(
         "join",
@@ -131,13 +135,13 @@ PAGES: Final = (
 
 
 def search(*, text: str, role: str) -> list[Hit]:
-    """Return what matches: servers, GPUs, endpoints, leases, accounts, pages; pages alone for nothing. Five queries at most."""
+    """Return what matches of everything; for nothing the pages alone. Six queries at most."""
     wanted = text.strip()[:100]
     pages = _pages(wanted, role)
     if not wanted or not has_capability(role, Capability.FLEET_VIEW):
         return pages
     return [
-        *_servers(wanted), *_gpus(wanted), *_endpoints(wanted), *_leases(wanted), *_accounts(wanted), *pages,
+        *_servers(wanted), *_gpus(wanted), *_endpoints(wanted), *_probes(wanted), *_leases(wanted), *_accounts(wanted), *pages,
     ]  # fmt: skip
 
 
@@ -176,6 +180,16 @@ def _endpoints(text: str) -> list[Hit]:
             reverse("endpoint", args=[row.pk]),
         )
         for row in endpoint_list(search=text)[:LIMIT]
+    ]
+
+
+def _probes(text: str) -> list[Hit]:
+    rows = Probe.objects.filter(Q(name__icontains=text) | Q(target__host__icontains=text)).order_by("name")
+    return [
+        Hit(
+            "probe", "probes", row.name, f"{_('Probe')} · {row.target.get('host', '')}", reverse("probe", args=[row.pk])
+        )
+        for row in rows.only("id", "name", "target")[:LIMIT]
     ]
 
 

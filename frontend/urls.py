@@ -13,6 +13,7 @@ from frontend.views import (
     live,
     overview,
     preferences,
+    probing,
     search,
     self_health,
     server,
@@ -119,6 +120,16 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
     path("servers/<int:server_id>/uncordon/", hosts.uncordon, name="server-uncordon"),
 ]
 
+PROBING_URLS: list[URLPattern | URLResolver] = [
+    path("probes/", probing.probes, name="probes"),
+    path("probes/new/", probing.probe_new, name="probe-new"),
+    path("probes/<int:probe_id>/", probing.probe, name="probe"),
+    path("probes/<int:probe_id>/edit/", probing.probe_edit, name="probe-edit"),
+    path("probes/<int:probe_id>/run/", probing.probe_now, name="probe-now"),
+    path("probes/<int:probe_id>/pause/", probing.probe_pause, name="probe-pause"),
+    path("probes/<int:probe_id>/remove/", probing.probe_remove, name="probe-remove"),
+]
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", overview.overview, name="overview"),
     path("fleet/", fleet.fleet, name="fleet"),
@@ -148,6 +159,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *CHART_URLS,
     *RENTAL_URLS,
     *SERVING_URLS,
+    *PROBING_URLS,
     path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),

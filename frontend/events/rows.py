@@ -22,6 +22,7 @@ _PAGES: Final = {
     "provideraccount": "provider",
     "operation": "operation",
     "endpoint": "endpoint",
+    "probe": "probe",
 }
 VALUE_SHOWN: Final = 300  # characters of one value
 

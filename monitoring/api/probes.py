@@ -14,11 +14,26 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from fleet.agent.probes.result import ProbeResult
+from monitoring.api.probe_shapes import (
+    ProbeCheckSerializer,
+    ProbeLatencySerializer,
+    ProbeResultSerializer,
+    ProbeSerializer,
+    ProbeSettingsSerializer,
+)
 from monitoring.percentiles import Percentile
 from monitoring.probing.models import Probe
 from monitoring.probing.reading import MOST_RESULTS, latency, latency_series, results
-from monitoring.probing.services import probe_create, probe_delete, probe_run, probe_update
-from monitoring.probing.tables import CONNECTIONS, METRICS
+from monitoring.probing.services import (
+    probe_check,
+    probe_create,
+    probe_delete,
+    probe_run,
+    probe_run_everywhere,
+    probe_update,
+)
+from monitoring.probing.tables import METRICS
 from panel.accounts.api.bodies import body_of
 from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
@@ -32,96 +47,6 @@ _RANGE: Final = [
     OpenApiParameter("from", datetime, description="A day ago when left out."),
     OpenApiParameter("to", datetime, description="Now when left out."),
 ]
-
-
-class ProbeSerializer(serializers.ModelSerializer[Probe]):
-    """One target, probed from some places."""
-
-    class Meta:
-        model = Probe
-        fields = [
-            "id", "name", "target", "interval_seconds", "vantages", "subject_kind", "subject_id", "metric",
-            "threshold_ms", "is_enabled", "created_at", "created_by_name",
-        ]  # fmt: skip
-        read_only_fields = fields
-
-
-class ProbeSettingsSerializer(serializers.Serializer[Any]):
-    """What a probe is made of."""
-
-    name = serializers.CharField(max_length=100)
-    target = serializers.DictField(help_text="kind, host, port, path, …: see the documentation of probes.")
-    bearer = serializers.CharField(
-        max_length=1000, allow_blank=True, required=False, write_only=True, help_text="Sent as Authorization."
-    )
-    interval_seconds = serializers.FloatField(min_value=1, max_value=86_400, required=False)
-    vantages = serializers.ListField(
-        child=serializers.CharField(max_length=32), max_length=500, required=False,
-        help_text="`panel`, `agents` (all), `server:<id>`.",
-    )  # fmt: skip
-    subject_kind = serializers.ChoiceField(["", "endpoint"], required=False)
-    subject_id = serializers.IntegerField(min_value=1, max_value=2**62, required=False, allow_null=True)
-    metric = serializers.ChoiceField(METRICS, required=False)
-    threshold_ms = serializers.FloatField(min_value=0.001, max_value=3_600_000, required=False, allow_null=True)
-    is_enabled = serializers.BooleanField(required=False)
-
-
-class PercentileSerializer(serializers.Serializer[Any]):
-    """A percentile of n durations."""
-
-    q = serializers.FloatField()
-    n = serializers.IntegerField()
-    value_ms = serializers.FloatField(allow_null=True, help_text="null: none, or over the timeout (`is_over`).")
-    is_over = serializers.BooleanField(help_text="It lies among the failures.")
-    is_enough = serializers.BooleanField(help_text="Whether n is large enough to show it.")
-    low_ms = serializers.FloatField(allow_null=True)
-    high_ms = serializers.FloatField(allow_null=True)
-
-
-class VantageLatencySerializer(serializers.Serializer[Any]):
-    """What one place found."""
-
-    server = serializers.IntegerField(allow_null=True, help_text="null: the panel.")
-    connection = serializers.ChoiceField(CONNECTIONS)
-    failures = serializers.IntegerField()
-    share_over = serializers.FloatField(allow_null=True, help_text="Over the threshold, failures included.")
-    percentiles = PercentileSerializer(many=True)
-
-
-class LatencyStepSerializer(serializers.Serializer[Any]):
-    """One step of a series."""
-
-    at = serializers.DateTimeField()
-    percentiles = PercentileSerializer(many=True)
-
-
-class LatencyLineSerializer(serializers.Serializer[Any]):
-    """One place's series."""
-
-    server = serializers.IntegerField(allow_null=True)
-    connection = serializers.ChoiceField(CONNECTIONS)
-    steps = LatencyStepSerializer(many=True)
-
-
-class ProbeLatencySerializer(serializers.Serializer[Any]):
-    """Percentiles of a range as a whole, and step by step; places are never pooled."""
-
-    metric = serializers.ChoiceField(METRICS)
-    step_seconds = serializers.IntegerField()
-    vantages = VantageLatencySerializer(many=True)
-    series = LatencyLineSerializer(many=True)
-
-
-class ProbeResultSerializer(serializers.Serializer[Any]):
-    """One result: every phase in ms, null where it did not happen."""
-
-    server = serializers.IntegerField(allow_null=True, help_text="null: the panel.")
-    connection = serializers.ChoiceField(CONNECTIONS)
-    started_at = serializers.DateTimeField()
-    outcome = serializers.CharField()
-    reason = serializers.CharField()
-    is_suspect = serializers.BooleanField(help_text="This place was not well; not alerted on.")
-    facts = serializers.DictField(help_text="Phases, address, status, tokens, …")
 
 
 def _finite(value: float | None) -> float | None:
@@ -144,6 +69,14 @@ def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
     own = ("server", "connection", "started_at", "outcome", "reason", "is_suspect")
     facts = {key: value for key, value in result.items() if key not in own}
     return {**{key: result[key] for key in own}, "facts": facts}
+
+
+def _fresh(result: ProbeResult) -> dict[str, Any]:
+    """Return a result of the panel's that has just come."""
+    told = msgspec.to_builtins(result)
+    facts = {"server": None, "is_suspect": False, "reason": "", **told}
+    facts["started_at"] = datetime.fromtimestamp(told["started_ms"] / 1000, now().tzinfo)
+    return _shown(facts)
 
 
 def _range(request: Request) -> tuple[datetime, datetime]:
@@ -183,7 +116,9 @@ class ProbeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     lookup_value_regex = r"\d{1,18}"
     capability: ClassVar[CapabilityTable] = {
         **dict.fromkeys(("list", "retrieve", "results", "latency"), Capability.FLEET_VIEW),
-        **dict.fromkeys(("create", "partial_update", "destroy", "run"), Capability.PROBES_MANAGE),
+        **dict.fromkeys(
+            ("create", "partial_update", "destroy", "run", "run_everywhere", "check"), Capability.PROBES_MANAGE
+        ),
     }
 
     def get_queryset(self) -> QuerySet[Probe]:
@@ -212,10 +147,26 @@ class ProbeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     @action(detail=True, methods=["post"])
     def run(self, request: Request, pk: str) -> Response:
         """Answers with the result, after the target's timeout at the latest."""
-        told = msgspec.to_builtins(probe_run(probe_id=int(pk), actor=Actor.from_request(request)))
-        facts = {"server": None, "is_suspect": False, "reason": "", **told}
-        facts["started_at"] = datetime.fromtimestamp(told["started_ms"] / 1000, now().tzinfo)
-        return Response(_shown(facts))
+        return Response(_fresh(probe_run(probe_id=int(pk), actor=Actor.from_request(request))))
+
+    @extend_schema(
+        summary="Probe at once from all its places", request=None, responses={202: ProbeResultSerializer(many=True)}
+    )
+    @action(detail=True, methods=["post"], url_path="run-everywhere", pagination_class=None)
+    def run_everywhere(self, request: Request, pk: str) -> Response:
+        """Answers with what the panel found, if it is one of them; agents look within seconds, and tell as always."""
+        found = probe_run_everywhere(probe_id=int(pk), actor=Actor.from_request(request))
+        return Response([_fresh(each) for each in found], status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        summary="Try a probe before it is made", request=ProbeCheckSerializer, responses=ProbeResultSerializer
+    )
+    @action(detail=False, methods=["post"])
+    def check(self, request: Request) -> Response:
+        """Probe once from the panel and keep nothing."""
+        body = body_of(request, ProbeCheckSerializer)
+        _target, found = probe_check(actor=Actor.from_request(request), **body)
+        return Response(_fresh(found))
 
     @extend_schema(
         summary="Read a probe's results",

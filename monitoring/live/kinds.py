@@ -8,9 +8,12 @@ from fleet.models import Drift, Gpu, Job, JoinToken, Lease, Operation, Server
 from fleet.services.telling_leases import drift_live, lease_live, operation_live
 from monitoring.live.frames import gpu_entry, gpu_summary, host_entry
 from monitoring.live.topics import Topic, register
+from monitoring.probing.lists import newest_results
+from monitoring.probing.live import TOPIC as PROBES_TOPIC
 from monitoring.selectors import latest_for_gpus, latest_for_servers
 from panel.accounts.capabilities import Capability, has_capability
 from panel.accounts.models import User
+from panel.core.clock import now
 from panel.core.errors import NotFound
 from panel.core.events import TOPIC as EVENTS_TOPIC
 from panel.core.events import event_facts
@@ -135,6 +138,11 @@ def job_snapshot(identifier: int) -> LiveData:
     return {"jobs": {str(job.pk): fleet.job_live(job)}}
 
 
+def probes_snapshot(_identifier: int) -> LiveData:
+    """Return the newest result of each probe of the last minutes."""
+    return {PROBES_TOPIC: dict(newest_results(at=now()))}
+
+
 def _gpus_server(identifier: int) -> int | None:
     return Gpu.objects.filter(pk=identifier).values_list("server_id", flat=True).first()
 
@@ -149,4 +157,5 @@ def register_all() -> None:
     register(Topic("operation", _may_view_operation, operation_snapshot))
     register(Topic("drift", _may_view_fleet, drift_snapshot, has_id=False))
     register(Topic("job", _may_view_job, job_snapshot))
+    register(Topic(PROBES_TOPIC, _may_view_fleet, probes_snapshot, interval_seconds=1.0, has_id=False))
     register(Topic(EVENTS_TOPIC, _may_view_events, events_snapshot, has_id=False))

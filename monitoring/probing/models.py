@@ -14,7 +14,8 @@ class Probe(models.Model):
 
     target: a `fleet.agent.probes.target.Target` as JSON, without id, interval and bearer. vantages: `panel`, `agents` (every
     one), `server:<id>`. subject_kind, subject_id: what it is about (`endpoint`, its id), if anything of ours.
-    threshold_ms: what its 99th percentile shall stay below, of `metric` (e2e, ttft, ttfb).
+    threshold_ms: what its 99th percentile shall stay below, of `metric` (e2e, ttft, ttfb). run: goes up when somebody wants a
+    result now; agents probe at once when they see another number.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -27,6 +28,7 @@ class Probe(models.Model):
     metric = models.CharField(max_length=8, default="e2e")
     threshold_ms = models.FloatField(null=True)
     is_enabled = models.BooleanField(default=True)
+    run = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     created_by_name = models.CharField(max_length=200)
 

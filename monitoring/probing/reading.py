@@ -79,6 +79,11 @@ def latency(
     return [_latency(vantage, _values(found), threshold_ms) for vantage, found in sorted(parts.items())]
 
 
+def latency_of(vantage: Vantage, durations: bytes, threshold_ms: float | None) -> Latency:
+    """Return what one place found, from durations as chunks hold them."""
+    return _latency(vantage, _values([durations]), threshold_ms)
+
+
 def _latency(vantage: Vantage, values: npt.NDArray[np.float64], threshold_ms: float | None) -> Latency:
     return Latency(
         server_id=vantage[0],

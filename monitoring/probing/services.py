@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from fleet.agent import orders
 from fleet.agent.probes.result import ProbeResult
-from fleet.agent.probes.target import Connection
+from fleet.agent.probes.target import Connection, Target
 from fleet.models import Server
 from fleet.services.agents import AgentIdentity
 from fleet.services.telling import assignments_change
@@ -93,6 +93,45 @@ def probe_run(*, probe_id: int, actor: Actor, connection: Connection = "cold") -
     result = probe_now(target_of(probe), connection)
     results_store(server_id=PANEL, results=[result], known={probe.pk}, at=now())
     return result
+
+
+def probe_run_everywhere(*, probe_id: int, actor: Actor) -> list[ProbeResult]:
+    """Have every place of a probe look at once; returns what the panel found, if it is one of them.
+
+    Agents hear of it with their next report and tell their results as always. A paused probe is run from the panel alone:
+    agents do not have it. Takes as long as the target's timeout. Raises NotFound.
+    """
+    with transaction.atomic():
+        probe = _locked(probe_id)
+        audit(actor=actor, action="probe.run", target=probe, target_name=probe.name)
+        if probe.is_enabled:
+            probe.run += 1
+            probe.save(update_fields=["run"])
+            _tell([name for name in probe.vantages if name != "panel"])
+    if "panel" not in probe.vantages and probe.is_enabled:
+        return []
+    target = target_of(probe)
+    found = [probe_now(target, connection) for connection in target.connections]
+    results_store(server_id=PANEL, results=found, known={probe.pk}, at=now())
+    return found
+
+
+def probe_check(*, actor: Actor, probe_id: int | None = None, **given: Any) -> tuple[Target, ProbeResult]:
+    """Probe once from the panel what is not saved yet, and keep nothing but the trace in the audit trail.
+
+    probe_id: whose bearer is used when none is given. Raises NotFound or InvalidInput.
+    """
+    probe = Probe(name="check", vantages=["panel"])
+    if probe_id is not None:
+        known = Probe.objects.filter(pk=probe_id).first()
+        if known is None:
+            raise NotFound(_("There is no such probe."))
+        probe.bearer = known.bearer
+    _set(probe, {"name": "check", **given})
+    target = target_of(probe)
+    where = f"{target.kind} {target.host}:{target.default_port}"
+    audit(actor=actor, action="probe.check", target_name=where[:200])
+    return target, probe_now(target, target.connections[0])
 
 
 def _locked(probe_id: int) -> Probe:

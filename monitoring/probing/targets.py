@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 from django.utils.translation import gettext as _
+from msgspec.structs import replace
 
 from fleet.agent.probes.target import Target, TargetError, check
 from monitoring.probing.models import Probe
 from monitoring.probing.tables import PANEL
 from panel.core.errors import InvalidInput
 
-SET_ELSEWHERE = frozenset({"id", "interval_seconds", "bearer"})
+SET_ELSEWHERE = frozenset({"id", "interval_seconds", "bearer", "run"})
 
 
 def vantage_names(server_id: int) -> set[str]:
@@ -39,7 +40,12 @@ def targets_for(server_id: int) -> list[Target]:
     """Return what a place probes (0: the panel). One query."""
     names = vantage_names(server_id)
     probes = Probe.objects.filter(is_enabled=True).order_by("pk")
-    return [target_of(probe) for probe in probes if names & set(probe.vantages)]
+    return [replace(target_of(probe), run=_run(probe, server_id)) for probe in probes if names & set(probe.vantages)]
+
+
+def _run(probe: Probe, server_id: int) -> int:
+    """Return the number that asks for a probe at once; the panel is asked in another way (`probe_now`)."""
+    return 0 if server_id == PANEL else probe.run
 
 
 def assignments_part(server_id: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from panel.core.clock import now
 from tests.accounts.people import PASSWORD
 from tests.fleet.factories import Machine, joined
 from tests.frontend.leasing import simulated
+from tests.frontend.probing import probing_world
 from tests.frontend.serving import serving_world
 
 playwright = pytest.importorskip(
@@ -311,14 +312,24 @@ def endpoint_pages(world):
     ]  # fmt: skip
 
 
+def probe_pages(world):
+    """Addresses of the pages of probes, with something on each."""
+    stream = f"/probes/{world['stream'].pk}"
+    return [
+        "/probes/", "/probes/?q=nothing", "/probes/new/", "/probes/new/?kind=chat", f"{stream}/", f"{stream}/?range=7d",
+        f"{stream}/edit/", f"/probes/{world['broken'].pk}/", f"/probes/{world['paused'].pk}/",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh-hans", "dark")])
-def test_axe_finds_nothing_grave_on_pages_of_endpoints_and_none_is_wider_than_a_phone(window, people, language, theme):
+def test_axe_finds_nothing_grave_on_pages_of_endpoints_and_probes_and_none_is_wider_than_a_phone(window, people, language, theme):
     world = outside(serving_world)
+    probed = outside(probing_world)
     people["admin"].language = language
     people["admin"].save()
     page = window("/settings/", color_scheme=theme)
     found = {}
-    for path in endpoint_pages(world):
+    for path in [*endpoint_pages(world), *probe_pages(probed)]:
         page.set_viewport_size({"width": 1280, "height": 844})
         page.goto(path)
         page.wait_for_load_state("load")

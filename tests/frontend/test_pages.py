@@ -14,7 +14,7 @@ QUERIES = {
     "/events/": 5,
     "/events/new/": 2,
     "/search/": 3,
-    "/search/?q=a": 8,
+    "/search/?q=a": 9,
     "/settings/": 3,
     "/settings/second-factor/": 5,
     "/settings/users/": 4,

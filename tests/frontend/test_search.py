@@ -58,7 +58,7 @@ def test_the_palette_gets_the_list_alone_and_the_page_stands_by_itself(ada, rack
     assert page.faults() == []
 
 
-def test_a_search_takes_five_queries_whatever_it_finds(rack):
+def test_a_search_takes_six_queries_whatever_it_finds(rack):
     with CaptureQueriesContext(connection) as queries:
         search(text="0", role="admin")
-    assert len(queries) == 5
+    assert len(queries) == 6

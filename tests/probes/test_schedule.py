@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fleet.agent.probes.collected import Collected
 from fleet.agent.probes.gate import Gate
@@ -279,3 +280,17 @@ async def test_results_that_nobody_takes_are_bounded_and_counted(prober):
     assert (len(collected.take(2)), collected.lost) == (2, 2)
     collected.put_back([result] * 5)
     assert (len(collected.take()), collected.lost) == (3, 5)
+
+
+async def test_a_target_that_is_asked_for_at_once_is_due_at_once_and_then_at_its_moments_again():
+    async with Server(fine) as server, Running(wall=time.time) as running:
+        slow = target(port=server.port, interval_seconds=36_000)
+        running.schedule.set_targets([slow])
+        assert not running.schedule._tasks
+        running.schedule.set_targets([replace(slow, run=1)])
+        await eventually_here(lambda: len(running.results) == 1)
+        running.schedule.set_targets([replace(slow, run=1, timeout_seconds=5)])
+        running.schedule.set_targets([replace(slow, run=2)])
+        await eventually_here(lambda: len(running.results) == 2)
+    assert [each.outcome for each in running.results] == ["ok", "ok"]
+    assert all(each.sched_lag_ms < 900 for each in running.results), "asked for now, it is not late"

@@ -55,6 +55,8 @@ WRITES = {
     "patch probe-detail": ({"interval_seconds": 60}, "probe.update"),
     "delete probe-detail": ({}, "probe.delete"),
     "post probe-run": ({}, "probe.run"),
+    "post probe-run-everywhere": ({}, "probe.run"),
+    "post probe-check": ({"target": {"kind": "tcp", "host": "127.0.0.1", "port": 9}}, "probe.check"),
     **ENDPOINT_WRITES,
     **{
         write: ({name: ROW if value == "ROW" else value for name, value in body.items()}, action)

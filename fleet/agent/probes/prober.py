@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
+from msgspec.structs import replace
+
 from fleet.agent.probes.addresses import Rules
 from fleet.agent.probes.channel import Channel
 from fleet.agent.probes.deadline import DeadlineError, within
@@ -138,7 +140,7 @@ class Prober:
         known, channel = self._kept.pop(target.id, (None, None))
         if channel is None:
             return None
-        if known == target and channel.is_open and self._way.rules.allow(channel.address, target.default_port):
+        if _same(known, target) and channel.is_open and self._way.rules.allow(channel.address, target.default_port):
             return channel
         channel.link.abort()
         return None
@@ -163,6 +165,11 @@ class Prober:
             self._without_usage.discard(gone)
             if gone in self._kept:
                 self._kept.pop(gone)[1].link.abort()
+
+
+def _same(known: Target | None, target: Target) -> bool:
+    """Say whether two targets are one, however often they were asked for at once."""
+    return known is not None and replace(known, run=target.run) == target
 
 
 async def _measure(job: Job) -> None:

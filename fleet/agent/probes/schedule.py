@@ -52,7 +52,8 @@ class Schedule:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def set_targets(self, targets: Iterable[Target]) -> None:
-        """Probe these and no others from now on. One that is unchanged keeps its moments; one that is gone is cancelled.
+        """Probe these and no others from now on. One that is unchanged keeps its moments; one that is gone is cancelled; one
+        whose `run` changed is due at once, and then at its moments again.
 
         Raises TooManyTargetsError.
         """
@@ -71,6 +72,8 @@ class Schedule:
                 due = self._due(target, self.prober.wall())
                 self._entries[target.id] = _Entry(target, due, *((entry.task, entry.running_since) if entry else ()))
             else:
+                if target.run != entry.target.run:
+                    entry.due = self.prober.wall()
                 entry.target = target
         self._fill_queue()
         self._news.set()

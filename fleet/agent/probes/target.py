@@ -43,6 +43,7 @@ class Target(Struct, omit_defaults=True, kw_only=True, frozen=True):
     connection of a warm probe. server: of `dns`, an address with an optional port; empty for the system's own resolver.
     expected: of `dns`, addresses of which one has to be in the answer. service: of gRPC health.
     is_control: tells how this place itself is; slow_ms: over this the control counts as bad.
+    run: another number than before asks for one probe at once, beside the interval.
     """
 
     id: int
@@ -77,6 +78,7 @@ class Target(Struct, omit_defaults=True, kw_only=True, frozen=True):
     service: Name = ""
     is_control: bool = False
     slow_ms: float | None = None
+    run: int = 0
 
     @property
     def default_port(self) -> int:

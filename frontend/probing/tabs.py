@@ -1,0 +1,20 @@
+"""The tabs over the pages of measuring."""
+
+from typing import Any, Final
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy as _
+
+_SECTION: Final = (("probes", _("Probes")), ("golive-runs", _("Go-live tests")))
+
+
+def probing_tabs(current: str) -> dict[str, Any]:
+    """Return what components/tabs.html and the rail need on each page of the section."""
+    return {"nav": "probes", "section_tabs": [tab for name, label in _SECTION if (tab := _tab(name, label, current))]}
+
+
+def _tab(name: str, label: Any, current: str) -> dict[str, Any] | None:
+    try:
+        return {"href": reverse(name), "label": label, "current": name == current}
+    except NoReverseMatch:
+        return None
