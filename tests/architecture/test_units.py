@@ -1,5 +1,6 @@
 """The units of systemd, as systemd itself reads them."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleet.units import root_is_asked
+
 ROOT = Path(__file__).resolve().parents[2]
 ANALYZE = shutil.which("systemd-analyze")
 MOST_EXPOSURE = 4.5  # of 10, by systemd's own reckoning; device files of GPUs and the network have to stay reachable
@@ -15,14 +18,19 @@ MOST_EXPOSURE = 4.5  # of 10, by systemd's own reckoning; device files of GPUs a
 pytestmark = pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed: no unit was read by it")
 
 
-def agent_unit():
+def agent_unit(folder):
+    root_is_asked(folder)
     printed = subprocess.run(
-        ["sh", str(ROOT / "fleet/agent_package/install.sh"), "--print-unit"], capture_output=True, text=True, check=True
+        ["sh", str(ROOT / "fleet/agent_package/install.sh"), "--print-unit"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
     )
     return printed.stdout
 
 
-def panel_unit():
+def panel_unit(_folder):
     return (ROOT / "deploy/fleetdeck.service").read_text()
 
 
@@ -30,7 +38,7 @@ def panel_unit():
 def unit(request, tmp_path):
     """The unit as a file, its Python being one that exists here."""
     path = tmp_path / "fleetdeck-test.service"
-    path.write_text(re.sub(r"/opt/\S+/bin/python", sys.executable, request.param()))
+    path.write_text(re.sub(r"/opt/\S+/bin/python", sys.executable, request.param(tmp_path)))
     return path
 
 

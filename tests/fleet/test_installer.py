@@ -16,6 +16,7 @@ from fleet.agent_package import wheel as packaging
 from fleet.agent_package.installer import MINIMUM_PYTHON_MINOR, installer, join_command, mirror_url, uninstall_command
 from panel.core.errors import InvalidInput
 from tests.fleet.factories import NOON, OPERATOR, Machine, joined
+from tests.fleet.units import root_is_asked
 
 ROOT = Path(__file__).parent.parent.parent
 URL = "http://panel.example:8000"
@@ -181,6 +182,7 @@ def test_what_the_agent_started_outlives_it_and_shares_no_narrow_limits_with_it(
 def test_the_socket_of_docker_is_given_only_when_asked_for(tmp_path):
     (tmp_path / "getent").write_text('#!/bin/sh\ntest "$2" = docker || test "$2" = video\n')
     (tmp_path / "getent").chmod(0o755)
+    root_is_asked(tmp_path)
     path = f"{tmp_path}:{os.environ['PATH']}"
     assert "SupplementaryGroups=video \n" in unit(tmp_path, PATH=path)
     assert "SupplementaryGroups=video docker \n" in unit(tmp_path, "--containers", PATH=path)

@@ -88,7 +88,7 @@ def test_one_that_never_answers_is_stopped_at_its_start_limit(machine):
     box.follow(
         engine_order(1, "--never-ready", "--drain-seconds", 0, "--say", "loading weights", start_limit_seconds=1.0)
     )
-    pid = pid_of(box.until("starting"))
+    pid = pid_of(eventually(box.status, lambda status: status is not None and status.handle))
     failed = box.until("failed", reason="start_limit")
     assert "within 1 s" in failed.detail
     eventually(lambda: not is_alive(pid))
