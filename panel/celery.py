@@ -23,6 +23,7 @@ app = Celery("fleetdeck")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.beat_schedule = BEAT_SCHEDULE
 app.autodiscover_tasks()
+app.autodiscover_tasks(["monitoring.delivery", "monitoring.diagnosing"])
 
 
 class Heartbeat(bootsteps.StartStopStep):

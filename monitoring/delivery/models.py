@@ -1,4 +1,8 @@
-"""Channels, the outbox, every attempt to send, and the signs of life of what must not stand still."""
+"""Channels, the outbox, every attempt to send, and the signs of life of what must not stand still.
+
+Sentences (`reason`, `failure`, `sentence`, `disabled_reason`) are kept as monitoring.notifiers.phrases stores them, so that
+every reader has them in their language.
+"""
 
 from typing import Any
 
@@ -29,12 +33,12 @@ class Channel(models.Model):
     quiet_end = models.TimeField(null=True)
     fallback = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
     is_enabled = models.BooleanField(default=True)
-    disabled_reason = models.CharField(max_length=300, blank=True, default="")
+    disabled_reason = models.TextField(blank=True, default="")
     created_at = models.DateTimeField()
     created_by_name = models.CharField(max_length=200)
     delivered_at = models.DateTimeField(null=True)
     failed_at = models.DateTimeField(null=True)
-    failure = models.CharField(max_length=300, blank=True, default="")
+    failure = models.TextField(blank=True, default="")
 
     class Meta:
         constraints = [
@@ -82,7 +86,7 @@ class Notification(models.Model):
     escalated_from = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
     message_id = models.CharField(max_length=200, blank=True, default="")
     title = models.CharField(max_length=300, blank=True, default="")
-    reason = models.CharField(max_length=300, blank=True, default="")
+    reason = models.TextField(blank=True, default="")
     delivered_at = models.DateTimeField(null=True)
     dead_at = models.DateTimeField(null=True)
     dismissed_at = models.DateTimeField(null=True)
@@ -121,7 +125,7 @@ class NotificationAttempt(models.Model):
     latency_ms = models.FloatField(null=True)
     status_code = models.IntegerField(null=True)
     error_code = models.CharField(max_length=64, blank=True, default="")
-    sentence = models.CharField(max_length=500, blank=True, default="")
+    sentence = models.TextField(blank=True, default="")
     conversation = models.TextField(blank=True, default="")
 
     class Meta:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from django.db import transaction
 
-from monitoring.delivery.enums import NoticeKind, NoticeStatus
+from monitoring.delivery.enums import ChannelKind, NoticeStatus
 from monitoring.delivery.models import Channel, Notification
 from monitoring.delivery.recipients import Recipient, recipients_of
 from monitoring.delivery.timing import GROUP_WAIT, quiet_until
@@ -49,7 +49,7 @@ def announce(announcement: Announcement, *, at: datetime) -> int:
     `resolved` goes to exactly those who were told, or are about to be told, of the topic before, and to nobody else.
     """
     with transaction.atomic():
-        pairs = _owed(announcement) if announcement.kind == NoticeKind.RESOLVED else _concerned(announcement)
+        pairs = _owed(announcement) if announcement.kind == "resolved" else _concerned(announcement)
         rows = [notification_of(announcement, channel, recipient, at=at) for channel, recipient in pairs]
         Notification.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
@@ -61,7 +61,7 @@ def _concerned(announcement: Announcement) -> Iterable[tuple[Channel, Recipient]
     if announcement.channel_ids is not None:
         channels = channels.filter(pk__in=announcement.channel_ids)
     for channel in channels:
-        if announcement.kind != NoticeKind.TEST:
+        if announcement.kind != "test":
             if RANK[announcement.severity] < RANK[channel.min_severity]:
                 continue
             if channel.topics and prefix not in channel.topics:
@@ -92,9 +92,10 @@ def notification_of(
 ) -> Notification:
     """Return the row that tells this recipient, not stored yet, with the time until which it is held back."""
     not_before, held_for = at, ""
-    if announcement.host_id is not None and announcement.kind in GROUPED:
+    is_for_people = channel.kind != ChannelKind.WEBHOOK  # programs are told at once and of each thing by itself
+    if is_for_people and announcement.host_id is not None and announcement.kind in GROUPED:
         not_before, held_for = at + GROUP_WAIT, "group"
-    if announcement.severity != Severity.CRITICAL and announcement.kind != NoticeKind.TEST:
+    if is_for_people and announcement.severity != "critical" and announcement.kind != "test":
         until = quiet_until(at, start=channel.quiet_start, end=channel.quiet_end, zone=recipient.zone)
         if until is not None and until > not_before:
             not_before, held_for = until, "quiet"

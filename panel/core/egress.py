@@ -70,7 +70,7 @@ def is_allowed(address: Address) -> bool:
     return address.is_global
 
 
-def _resolve(host: str, port: int) -> Iterator[str]:
+def resolve(host: str, port: int) -> Iterator[str]:
     """Yield the allowed addresses of a host. Raises AddressRefused when it has none that is allowed."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -96,12 +96,12 @@ class GuardedBackend(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         """Open a connection. Raises AddressRefused, or httpcore.ConnectError when no address answers."""
         failure: Exception | None = None
-        for address in _resolve(host, port):
+        for address in resolve(host, port):
             try:
                 return super().connect_tcp(address, port, timeout, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
-        assert failure is not None  # noqa: S101 (_resolve yields one at least)
+        assert failure is not None  # noqa: S101 (resolve yields one at least)
         raise failure
 
     def connect_unix_socket(self, path: str, *_: Any, **__: Any) -> httpcore.NetworkStream:

@@ -6,6 +6,7 @@ from panel.core.health import register
 from panel.health.agents import agent_checks
 from panel.health.data import live_checks, partition_checks, rollup_checks
 from panel.health.deadman import deadman_checks
+from panel.health.delivery import delivery_checks
 from panel.health.installation import installation_checks
 from panel.health.processes import beat_checks, prober_checks, queue_checks, worker_checks
 from panel.health.stores import clock_checks, database_checks, disk_checks, valkey_checks
@@ -24,6 +25,7 @@ def register_all() -> None:
     register("disk", disk_checks, name=lambda: _("Disk of the data directory"))
     register("clock", clock_checks, name=lambda: _("Clock against the database's"))
     register("live", live_checks, name=lambda: _("Live sockets"))
+    register("delivery", delivery_checks, name=lambda: _("Notifications"))
     register("agents", agent_checks, name=lambda: _("Agents"))
     register("installation", installation_checks, name=lambda: _("Installation id"))
     register("deadman", deadman_checks, name=lambda: _("Ping to an outside watcher"))
