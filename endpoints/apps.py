@@ -11,9 +11,12 @@ class EndpointsConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries."""
+        from endpoints.engine_figures import replicas_told_of
         from endpoints.live import register_all
         from endpoints.services.launching import assignments_part
         from fleet.assignments.parts import register_part
+        from monitoring.ingest.owners import register_lookup
 
         register_part(assignments_part)
+        register_lookup(replicas_told_of)
         register_all()

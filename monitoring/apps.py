@@ -8,12 +8,14 @@ from django.db.models.signals import post_migrate
 
 def _make_partitions(**_arguments: Any) -> None:
     """A migrated database takes samples at once, before the first run of the job that makes partitions."""
+    from monitoring.engines.keeping import histogram_partitions_make
     from monitoring.probing.services import result_partitions_make
     from monitoring.services import sample_partitions_make
     from panel.core.clock import now
 
     sample_partitions_make()
     result_partitions_make(at=now())
+    histogram_partitions_make(at=now())
 
 
 class MonitoringConfig(AppConfig):

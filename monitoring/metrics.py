@@ -1,7 +1,7 @@
 """The catalogue of metrics: the one list of names, units and order that store, API, charts and live frames share.
 
-`GPU_METRICS` and `HOST_METRICS` are in column order: append only, never reorder. All values are stored as 4-byte floats
-(24 bits of mantissa: memory is exact to 16 KiB on a 140 GB card), null where the card gave none.
+`GPU_METRICS`, `HOST_METRICS` and `ENGINE_METRICS` are in column order: append only, never reorder. All values are stored as
+4-byte floats (24 bits of mantissa: memory is exact to 16 KiB on a 140 GB card), null where the card gave none.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One time series of a subject. unit: percent, bytes, watts, celsius, mhz, bytes_per_second or load."""
+    """One time series of a subject. unit: percent, bytes, watts, celsius, mhz, bytes_per_second, load, requests or
+    per_second.
+    """
 
     name: str
     unit: str
@@ -54,6 +56,18 @@ HOST_METRICS: Final = (
     Metric("network_transmit_bytes_per_second", "bytes_per_second"),
     Metric("agent_cpu_percent", "percent", maximum=10_000),
     Metric("agent_memory_bytes", "bytes", maximum=1e12),
+)
+
+# What one replica's engine tells of itself; requests of the agent that looks after it are among the others and counted apart.
+ENGINE_METRICS: Final = (
+    Metric("running", "requests", maximum=1e7),
+    Metric("waiting", "requests", maximum=1e7),
+    Metric("kv_cache_percent", "percent", maximum=100),
+    Metric("preemptions_per_second", "per_second", maximum=1e9),
+    Metric("prompt_tokens_per_second", "per_second", maximum=1e9),
+    Metric("generation_tokens_per_second", "per_second", maximum=1e9),
+    Metric("requests_per_second", "per_second", maximum=1e7),
+    Metric("own_requests_per_second", "per_second", maximum=1e7),
 )
 
 GPU_METRIC_INDEX: Final = {metric.name: index for index, metric in enumerate(GPU_METRICS)}

@@ -1,19 +1,21 @@
 """Tables of the time-series store that have a fixed shape.
 
-The samples and rollups have one column for each metric and live in SQL migrations alone: `gpu_sample` and `host_sample`
-(daily partitions), `gpu_rollup_<seconds>` and `host_rollup_<seconds>`; see `monitoring/store/tables.py`.
-`kind` is `SubjectKind.code` everywhere: 1 a GPU (subject_id is fleet.Gpu.id), 2 a server's host (fleet.Server.id).
+The samples and rollups have one column for each metric and live in SQL migrations alone: `gpu_sample`, `host_sample`
+and `engine_sample` (daily partitions), `<prefix>_rollup_<seconds>`; see `monitoring/store/tables.py`.
+`kind` is `SubjectKind.code` everywhere: 1 a GPU (subject_id is fleet.Gpu.id), 2 a server's host (fleet.Server.id),
+3 a replica's engine (its id in the app above).
 Hours and days are whole numbers since 1970-01-01 UTC.
 """
 
 from django.db import models
 
 from monitoring.delivery.models import Channel, Heartbeat, Notification, NotificationAttempt
+from monitoring.engines.models import EngineHour
 from monitoring.probing.models import Probe, ProbeHour
 
 __all__ = [
-    "Channel", "DirtyHour", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe", "ProbeHour",
-    "SealedDay", "SealedHour", "SeriesProgress",
+    "Channel", "DirtyHour", "EngineHour", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe",
+    "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from monitoring.models import LatestSample
 from monitoring.store.grid import LEVEL_NAMES, Grid, Retention, grid_for
 from monitoring.store.reading import read_series
-from monitoring.store.tables import GPU, HOST, KINDS, SubjectKind
+from monitoring.store.tables import ENGINE, GPU, HOST, KINDS, SubjectKind
 from panel.core.clock import now
 from panel.core.errors import InvalidInput
 
@@ -37,6 +37,11 @@ def latest_for_gpus(*, gpu_ids: Collection[int]) -> dict[int, Latest]:
 def latest_for_servers(*, server_ids: Collection[int]) -> dict[int, Latest]:
     """Return the newest sample of each server's host."""
     return _latest(HOST, server_ids)
+
+
+def latest_for_replicas(*, replica_ids: Collection[int]) -> dict[int, Latest]:
+    """Return the newest sample of each replica's engine."""
+    return _latest(ENGINE, replica_ids)
 
 
 def _latest(kind: SubjectKind, subject_ids: Collection[int]) -> dict[int, Latest]:
@@ -110,7 +115,7 @@ MAX_CELLS = 4_000_000  # of one answer: subjects × metrics × buckets
 
 def series(
     *,
-    kind: Literal["gpu", "server"],
+    kind: Literal["gpu", "server", "replica"],
     subject_ids: Collection[int],
     metrics: Collection[str],
     start: datetime,

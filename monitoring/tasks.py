@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from monitoring import services
+from monitoring.engines import keeping as engines
 from monitoring.probing.services import hours_sum_up, result_partitions_make, results_forget
 from panel.core.clock import now
 
@@ -30,6 +31,7 @@ def partitions_make_task() -> None:
     """Make partitions ahead, alert when there are few."""
     services.sample_partitions_make()
     result_partitions_make(at=now())
+    engines.histogram_partitions_make(at=now())
 
 
 @shared_task(name="monitoring.tasks.probes_keep", soft_time_limit=240, time_limit=280)
@@ -38,3 +40,11 @@ def probes_keep_task() -> None:
     at = now()
     hours_sum_up(at=at)
     results_forget(at=at)
+
+
+@shared_task(name="monitoring.tasks.engines_keep", soft_time_limit=240, time_limit=280)
+def engines_keep_task() -> None:
+    """Sum up the hours of engines' histograms, and drop those that are older than they are kept."""
+    at = now()
+    engines.hours_sum_up(at=at)
+    engines.histograms_forget(at=at)

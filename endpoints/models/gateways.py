@@ -56,6 +56,7 @@ class EndpointTraffic(models.Model):
     in_flight = models.PositiveIntegerField(null=True)
     retries = models.PositiveIntegerField(default=0)
     limited = models.PositiveIntegerField(default=0)
+    probes = models.PositiveIntegerField(default=0)
     tokens = models.PositiveBigIntegerField(null=True)
 
     class Meta:

@@ -13,6 +13,7 @@ class Replica(models.Model):
 
     Spec: wanted, generation (another one: started anew), port. Status, as its agent said at observed_at: state, health, reason
     (a code), detail, restarts, exit_code, handle, percent, running, waiting, kv_cache_percent, answered_ms.
+    metrics: what its engine's page of metrics has: {family, missing, broken, problem}, see fleet.agent.orders.ReplicaStatus.
     steps: {step: [began, ended]} in ISO 8601, see endpoints.services.steps. is_routed: gateways send requests to it.
     """
 
@@ -39,6 +40,7 @@ class Replica(models.Model):
     waiting = models.FloatField(null=True)
     kv_cache_percent = models.FloatField(null=True)
     answered_ms = models.FloatField(null=True)
+    metrics = models.JSONField(default=dict)
     steps = models.JSONField(default=dict)
     created_at = models.DateTimeField()
     drain_began_at = models.DateTimeField(null=True)

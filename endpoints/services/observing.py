@@ -152,12 +152,25 @@ def _observed(replica: Replica, status: orders.ReplicaStatus, at: datetime) -> d
         "kv_cache_percent": _figure(status.kv_cache_percent),
         "answered_ms": _figure(status.answered_ms),
         "observed_at": at,
+        "metrics": _metrics(status) or replica.metrics,
     }
     if state == ReplicaState.READY and replica.ready_at is None:
         fields["ready_at"] = at
     if str(state) not in replica.steps:
         fields["steps"] = {**replica.steps, str(state): at.isoformat()}
     return fields
+
+
+def _metrics(status: orders.ReplicaStatus) -> dict[str, Any]:
+    """Return what is known of its page of metrics, {} where nothing is said of one (an agent that does not read it)."""
+    if not status.metrics_family and not status.metrics_problem:
+        return {}
+    return {
+        "family": clean_text(status.metrics_family, 16),
+        "missing": [clean_text(name, 32) for name in status.metrics_missing],
+        "broken": [clean_text(name, 32) for name in status.metrics_broken],
+        "problem": clean_text(status.metrics_problem, 16),
+    }
 
 
 def _figure(value: float | None) -> float | None:

@@ -300,8 +300,8 @@ class EngineHistogram(Struct, omit_defaults=True, array_like=True):
     """
 
     name: HistogramName
-    at_ms: int
-    monotonic_ms: int
+    at_ms: Annotated[int, Meta(ge=0, le=100_000_000_000_000)]
+    monotonic_ms: Annotated[int, Meta(ge=0, le=100_000_000_000_000)]
     bounds: Annotated[list[float], Meta(max_length=200)]
     counts: Annotated[list[Annotated[int, Meta(ge=0, le=2**53)]], Meta(min_length=1, max_length=201)]
     sum_seconds: float | None = None
@@ -313,7 +313,7 @@ class Engine(Struct, omit_defaults=True):
     has_previous: the first of them is the reading before the batch, of the same run of the engine as far as its counters tell.
     """
 
-    replica: int
+    replica: Annotated[int, Meta(ge=1, le=2_147_483_647)]
     rows: Annotated[int, Meta(ge=0)] = 0
     has_previous: bool = False
     histograms: list[EngineHistogram] = []

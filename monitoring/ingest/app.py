@@ -18,18 +18,22 @@ from django.db import Error as DatabaseError
 
 from fleet.agent import wire
 from fleet.services.agents import AgentIdentity
+from monitoring.engines.keeping import histogram_partitions_make
 from monitoring.ingest import body
 from monitoring.ingest.batch import Batch
-from monitoring.ingest.blocks import Block, gpu_block, host_block
+from monitoring.ingest.blocks import Block, engine_block, gpu_block, host_block
 from monitoring.ingest.clock import Sending, sample_clock
 from monitoring.ingest.database import connect
+from monitoring.ingest.growths import growths_of
 from monitoring.ingest.hearing import Hearing
 from monitoring.ingest.identity import Identities, RateLimit
 from monitoring.ingest.inventory import Applied, Inventories
+from monitoring.ingest.owners import Owners
 from monitoring.ingest.publish import Publisher
 from monitoring.ingest.refusals import Refused, unavailable
 from monitoring.ingest.writer import Writer
 from monitoring.services import sample_partitions_make
+from panel.core.clock import now
 from panel.core.errors import FleetdeckError
 from panel.core.threads import DjangoThreads
 
@@ -53,6 +57,7 @@ class Ingest:
         self.threads = DjangoThreads("ingest")
         self.identities = Identities(self.threads)
         self.inventories = Inventories(self.threads)
+        self.owners = Owners(self.threads)
         self.rate = RateLimit(per_second=settings.INGEST_REPORTS_PER_SECOND, burst=settings.INGEST_REPORTS_BURST)
         self.publisher = Publisher()
         self.hearing = Hearing(self.threads)
@@ -68,7 +73,7 @@ class Ingest:
     def _make_partitions(self) -> None:
         """Make today's partition now rather than wait for the job that failed to: until then reports are answered 503."""
         if not self._repairs:
-            task = asyncio.create_task(self.threads.run(sample_partitions_make))
+            task = asyncio.create_task(self.threads.run(_make_partitions))
             self._repairs.add(task)
             task.add_done_callback(self._repairs.discard)
 
@@ -97,6 +102,7 @@ class Ingest:
             applied = await self._apply(batch, report, plain, encoding)
             self.identities.forget(authorization)
         _name_cards(batch, report, applied)
+        await self._name_engines(batch, report)
         is_stored = await self.writer.store(batch)
         return self._answer(identity, batch, applied, is_duplicate=not is_stored), encoding
 
@@ -109,8 +115,8 @@ class Ingest:
         address: str | None,
     ) -> Batch:
         """Return the batch, still without its GPU rows. Raises Refused for one that is too old or names no run."""
-        gpus, host = gpu_block(report), host_block(report)
-        newest = _newest(gpus, host)
+        gpus, host, engines = gpu_block(report), host_block(report), engine_block(report)
+        newest = _newest(gpus, host, engines)
         clock = sample_clock(
             received_ms=received_ms, sending=_sending(headers), os_boot_id=report.os_boot_id, newest=newest
         )
@@ -131,7 +137,18 @@ class Ingest:
             lost_samples=report.lost_samples,
             gpus=gpus,
             host=host,
+            engines=engines,
         )
+
+    async def _name_engines(self, batch: Batch, report: body.QuickReport) -> None:
+        """Keep what is told of replicas that are, or lately were, on this server; the rest is nobody's and is left out."""
+        if not report.engines:
+            return
+        named = [engine.replica for engine in report.engines]
+        batch.endpoints = await self.owners.of(batch.identity.server_id, named, time.monotonic())
+        if batch.engines is not None:
+            batch.engines = batch.engines.only(batch.endpoints)
+        batch.growths = growths_of(report, batch.endpoints, batch.clock, received_ms=batch.received_ms)
 
     async def _apply(self, batch: Batch, report: body.QuickReport, plain: bytes, encoding: str) -> Applied:
         try:
@@ -161,6 +178,11 @@ class Ingest:
             duplicate=is_duplicate,
             needs_facts=applied.needs_facts,
         )
+
+
+def _make_partitions() -> None:
+    sample_partitions_make()
+    histogram_partitions_make(at=now())
 
 
 def _sending(headers: dict[bytes, bytes]) -> Sending:

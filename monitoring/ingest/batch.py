@@ -1,6 +1,7 @@
 """A checked report on its way to the store, and many of them laid side by side as arrays."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import compress
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from fleet.services.agents import AgentIdentity
 from monitoring.ingest.blocks import Block
 from monitoring.ingest.clock import SampleClock
-from monitoring.ingest.derive import gpu_metrics, host_metrics
-from monitoring.store.tables import GPU, SubjectKind
+from monitoring.ingest.derive import engine_metrics, gpu_metrics, host_metrics
+from monitoring.ingest.growths import Growth
+from monitoring.store.tables import ENGINE, GPU, HOST, SubjectKind
 
 _WALL: Final = 0
 _MONOTONIC: Final = 1
@@ -22,7 +24,10 @@ _MONOTONIC: Final = 1
 
 @dataclass(slots=True)
 class Batch:
-    """One report that passed every check. `done` is set to whether it was stored (False: it already had been)."""
+    """One report that passed every check. `done` is set to whether it was stored (False: it already had been).
+
+    growths: what engines' histograms grew by. endpoints: of the replicas in `engines`, the endpoint of each.
+    """
 
     identity: AgentIdentity
     boot_id: UUID
@@ -35,16 +40,19 @@ class Batch:
     lost_samples: int
     gpus: Block | None
     host: Block | None
+    engines: Block | None = None
+    growths: list[Growth] = field(default_factory=list)
+    endpoints: Mapping[int, int] = field(default_factory=dict)
     done: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def block(self, kind: SubjectKind) -> Block | None:
         """Return the readings of one kind."""
-        return self.gpus if kind is GPU else self.host
+        return self.gpus if kind is GPU else self.host if kind is HOST else self.engines
 
     @property
     def rows(self) -> int:
         """How many readings it carries."""
-        return (0 if self.gpus is None else self.gpus.rows) + (0 if self.host is None else self.host.rows)
+        return sum(block.rows for block in (self.gpus, self.host, self.engines) if block is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +133,12 @@ def _nothing(kind: SubjectKind) -> Samples:
 def _metrics(
     kind: SubjectKind, readings: NDArray[np.float64], continues: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int16]]:
-    """Return metrics, clock event reasons and performance states; a host has none of the last two."""
+    """Return metrics, clock event reasons and performance states; of cards alone there are the last two."""
     if kind is GPU:
         return gpu_metrics(readings, continues)
     none = np.full(len(readings), -1, dtype=np.int32)
-    return host_metrics(readings, continues), none, none.astype(np.int16)
+    values = engine_metrics(readings, continues) if kind is ENGINE else host_metrics(readings, continues)
+    return values, none, none.astype(np.int16)
 
 
 def _panel_times(batches: list[Batch], owners: NDArray[np.intp], readings: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,13 +1,15 @@
 """The samples of one report as arrays, one block a kind, whichever form they came in."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleet.agent import wire
-from monitoring.ingest.body import HOST_FIELDS, SAMPLE_FIELDS, QuickReport, Timed
+from monitoring.ingest.body import ENGINE_FIELDS, HOST_FIELDS, SAMPLE_FIELDS, QuickReport, Timed
 from monitoring.ingest.readings import readings_of
 from monitoring.ingest.refusals import Refused
 
@@ -34,6 +36,22 @@ class Block:
     def rows(self) -> int:
         """How many readings there are."""
         return sum(self.lengths)
+
+    def only(self, known: Collection[int]) -> "Block | None":
+        """Return the rows of these subjects alone, None when there are none."""
+        is_kept = [subject in known for subject in self.subjects]
+        if all(is_kept):
+            return self
+        if not any(is_kept):
+            return None
+        rows = np.repeat(is_kept, self.lengths)
+        return Block(
+            self.readings[:, rows],
+            list(compress(self.lengths, is_kept)),
+            list(compress(self.has_previous, is_kept)),
+            list(compress(self.subjects, is_kept)),
+            list(compress(self.states, is_kept)),
+        )
 
     def newest(self) -> tuple[float, float]:
         """Return wall and monotonic time of the newest reading, by the monotonic clock."""
@@ -72,6 +90,23 @@ def host_block(report: QuickReport) -> Block | None:
         raise _broken("samples came both as rows and as columns")
     readings = _of_columns(report.host_columns, HOST_FIELDS)
     return Block(readings, [report.host_columns.rows], [report.has_host_previous])
+
+
+def engine_block(report: QuickReport) -> Block | None:
+    """Return the samples of engines with their replicas as subjects, None for none; always columns. Raises Refused (400)."""
+    told = [engine for engine in report.engines if engine.rows]
+    rows = sum(engine.rows for engine in told)
+    if rows != (report.engine_columns.rows if report.engine_columns is not None else 0):
+        raise _broken("the engines' rows are not those of engine_columns")
+    if report.engine_columns is None:
+        return None
+    return Block(
+        _of_columns(report.engine_columns, ENGINE_FIELDS),
+        [engine.rows for engine in told],
+        [engine.has_previous for engine in told],
+        [engine.replica for engine in told],
+        [("", "")] * len(told),
+    )
 
 
 def _with_previous(samples: list[Timed], previous: Timed | None) -> tuple[list[Timed], bool]:

@@ -24,6 +24,7 @@ FREE_BYTES: Final = 65_536  # so much may come out of any body
 _zstd: Final = zstandard.ZstdDecompressor(max_window_size=8 << 20)
 SAMPLE_FIELDS: Final = len(wire.GpuSample.__struct_fields__)
 HOST_FIELDS: Final = len(wire.HostSample.__struct_fields__)
+ENGINE_FIELDS: Final = len(wire.EngineSample.__struct_fields__)
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -88,6 +89,8 @@ class QuickReport(Struct):
     spooled_batches: int = 0
     lost_samples: int = 0
     capabilities: list[Annotated[str, Meta(max_length=32)]] = []
+    engines: list[wire.Engine] = []
+    engine_columns: wire.Columns | None = None
 
 
 _QUICK: Final = {
@@ -208,6 +211,19 @@ def _check_bounds(report: QuickReport) -> None:
     host_rows = report.host_columns.rows - report.has_host_previous if report.host_columns is not None else 0
     if max(len(report.host_samples), host_rows) > wire.LIMITS["host_samples"]:
         raise _over("host_samples")
+    _check_engines(report)
+
+
+def _check_engines(report: QuickReport) -> None:
+    if len(report.engines) > wire.LIMITS["engines"]:
+        raise _over("engines")
+    if len({engine.replica for engine in report.engines}) < len(report.engines):
+        raise Refused(400, "invalid_report", "One replica is named twice in a report.")
+    limit = wire.LIMITS["samples_per_engine"]
+    if any(engine.rows > limit + engine.has_previous for engine in report.engines):
+        raise _over("samples_per_engine")
+    if any(len(engine.histograms) > wire.LIMITS["histograms_per_engine"] for engine in report.engines):
+        raise _over("histograms_per_engine")
 
 
 def _over(limit: str) -> Refused:

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleet.agent.wire import GpuSample, HostSample
-from monitoring.metrics import GPU_METRICS, HOST_METRICS, Metric
+from fleet.agent.wire import EngineSample, GpuSample, HostSample
+from monitoring.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -86,6 +86,16 @@ _HOST_SOURCES: Final[Sources] = {
     "agent_cpu_percent": Value("agent_cpu_percent"),
     "agent_memory_bytes": Value("agent_memory_bytes"),
 }
+_ENGINE_SOURCES: Final[Sources] = {
+    "running": Value("running"),
+    "waiting": Value("waiting"),
+    "kv_cache_percent": Value("kv_cache_percent"),
+    "preemptions_per_second": Rate("preemptions", 1e3),
+    "prompt_tokens_per_second": Rate("prompt_tokens", 1e3),
+    "generation_tokens_per_second": Rate("generation_tokens", 1e3),
+    "requests_per_second": Rate("requests", 1e3),
+    "own_requests_per_second": Rate("own_requests", 1e3),
+}
 
 
 class Plan:
@@ -109,6 +119,7 @@ class Plan:
 
 GPU_PLAN: Final = Plan(GPU_METRICS, _GPU_SOURCES, GpuSample.__struct_fields__)
 HOST_PLAN: Final = Plan(HOST_METRICS, _HOST_SOURCES, HostSample.__struct_fields__)
+ENGINE_PLAN: Final = Plan(ENGINE_METRICS, _ENGINE_SOURCES, EngineSample.__struct_fields__)
 _MONOTONIC: Final = 1
 _FIRST_READING: Final = 2
 _REASONS: Final = GpuSample.__struct_fields__.index("clock_event_reasons")
@@ -179,6 +190,12 @@ def host_metrics(readings: Floats, continues: Flags) -> Singles:
     """Return the metrics of host rows."""
     blank_sentinels(readings)
     return metrics_of(HOST_PLAN, readings, continues)
+
+
+@_QUIET
+def engine_metrics(readings: Floats, continues: Flags) -> Singles:
+    """Return the metrics of engines' rows. An engine that was started again counts from nothing: no rate for that step."""
+    return metrics_of(ENGINE_PLAN, readings, continues)
 
 
 def _whole(values: Floats, maximum: int) -> Floats:

@@ -6,6 +6,7 @@ is replaced by the next.
 
 import asyncio
 import time
+from collections import defaultdict
 from datetime import UTC, datetime
 from itertools import compress, count, repeat
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,7 @@ from panel.core.live import LiveData, apublish, watched_servers
 
 FRESH_MS: Final = 60_000  # older samples come out of a spool and would move live numbers backwards
 FLEET_SECONDS: Final = 1.0
+ENGINES_SECTION: Final = "engines"  # of the topic of an endpoint: the newest sample of each replica
 WATCH_SECONDS: Final = 2.0
 
 Entry = dict[str, Any]
@@ -114,6 +116,7 @@ class Publisher:
         self.watched: frozenset[int] = frozenset()
         self._frames: dict[str, LiveData] = {}
         self._fleet: dict[int, tuple[News, int]] = {}
+        self._engines: dict[int, tuple[int, News, int]] = {}
         self._wake = asyncio.Event()
         loops = (self._send_frames(), self._send_fleet(), self._watch())
         self._tasks = [asyncio.create_task(loop) for loop in loops]
@@ -132,8 +135,20 @@ class Publisher:
                 self._fleet.update(zip(news.subjects, zip(repeat(news), count()), strict=False))
             if not self.watched.isdisjoint(servers):
                 self._collect(news)
+        self._collect_engines(batches, committed.engine, servers, is_stored, fresh_ms)
         if self._frames:
             self._wake.set()
+
+    def _collect_engines(
+        self, batches: list[Batch], samples: Samples, servers: list[int], is_stored: NDArray[np.bool_], fresh_ms: float
+    ) -> None:
+        rows = samples.newest
+        if not len(rows):
+            return
+        endpoints = {replica: endpoint for batch in batches for replica, endpoint in batch.endpoints.items()}
+        news = News(samples, servers, (samples.at_ms[rows] >= fresh_ms) & is_stored[samples.owners[rows]])
+        for place, replica in enumerate(news.subjects):
+            self._engines[replica] = (endpoints[replica], news, place)
 
     def _collect(self, news: News) -> None:
         """Keep the whole entries of servers that somebody looks at, for the next frames."""
@@ -162,6 +177,15 @@ class Publisher:
             if newest:
                 entries = {str(subject): _summary(news.newest(place)) for subject, (news, place) in newest.items()}
                 await apublish("fleet", {"gpus": entries})
+            await self._send_engines()
+
+    async def _send_engines(self) -> None:
+        told, self._engines = self._engines, {}
+        frames: defaultdict[int, dict[str, Entry]] = defaultdict(dict)
+        for replica, (endpoint, news, place) in told.items():
+            frames[endpoint][str(replica)] = entry_of(news.newest(place))
+        for endpoint, entries in frames.items():
+            await apublish(f"endpoint.{endpoint}", {ENGINES_SECTION: entries})
 
     async def _watch(self) -> None:
         while True:

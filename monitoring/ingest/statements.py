@@ -9,7 +9,7 @@ import numpy as np
 from monitoring.ingest import arrays
 from monitoring.ingest.batch import Batch, Samples
 from monitoring.ingest.pack import pack
-from monitoring.store.tables import GPU, HOST, HOUR_MS, SubjectKind
+from monitoring.store.tables import ENGINE, GPU, HOST, HOUR_MS, SubjectKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,10 +44,15 @@ WITH report AS (
 ), host AS (
     SELECT * FROM unnest(%(host_owners)s::int[], %(host_subjects)s::int[], %(host_at)s::timestamptz[], %(host_values)s::bytea[])
     AS t (number, subject_id, at, packed)
+), engine AS (
+    SELECT * FROM unnest(
+        %(engine_owners)s::int[], %(engine_subjects)s::int[], %(engine_at)s::timestamptz[], %(engine_values)s::bytea[]
+    ) AS t (number, subject_id, at, packed)
 ), newest AS (
     SELECT number, %(gpu_code)s::smallint AS kind, subject_id, at, packed, nullif(reasons, -1) AS reasons,
         nullif(performance_state, -1::smallint) AS performance_state FROM gpu
     UNION ALL SELECT number, %(host_code)s::smallint, subject_id, at, packed, NULL, NULL FROM host
+    UNION ALL SELECT number, %(engine_code)s::smallint, subject_id, at, packed, NULL, NULL FROM engine
 ), latest AS (
     INSERT INTO latest_sample AS old
         (kind, subject_id, at, received_at, values, clock_event_reasons, performance_state)
@@ -70,11 +75,17 @@ _NAMES: Final = tuple(_PLACE.findall(_ADVANCE))
 ADVANCE: Final = _PLACE.sub(lambda place: f"${_NAMES.index(place[1]) + 1}", _ADVANCE)
 
 
-def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now_ms: float) -> list[bytes]:
+_PREFIXES: Final = {GPU.code: "gpu", HOST.code: "host", ENGINE.code: "engine"}
+
+
+def advance_parameters(
+    batches: list[Batch], gpu: Samples, host: Samples, engine: Samples, *, now_ms: float
+) -> list[bytes]:
     """Return the parameters of `ADVANCE` in its order, in binary. The batches must be of different agents."""
     parameters = {
         "gpu_code": GPU.code.to_bytes(2, "big"),
         "host_code": HOST.code.to_bytes(2, "big"),
+        "engine_code": ENGINE.code.to_bytes(2, "big"),
         "agents": arrays.bigints([batch.identity.agent_id for batch in batches]),
         "boots": arrays.uuids([batch.boot_id for batch in batches]),
         "seqs": arrays.bigints([batch.seq for batch in batches]),
@@ -86,7 +97,8 @@ def advance_parameters(batches: list[Batch], gpu: Samples, host: Samples, *, now
         "versions": arrays.texts([batch.version for batch in batches]),
         **_newest_parameters(gpu),
         **_newest_parameters(host),
-        **_late_parameters(gpu, host, now_ms=now_ms),
+        **_newest_parameters(engine),
+        **_late_parameters(gpu, host, engine, now_ms=now_ms),
     }
     return [parameters[name] for name in _NAMES]
 
@@ -97,7 +109,7 @@ def _nan_of(value: float | None) -> float:
 
 def _newest_parameters(samples: Samples) -> dict[str, bytes]:
     rows = samples.newest
-    prefix = "gpu" if samples.kind is GPU else "host"
+    prefix = _PREFIXES[samples.kind.code]
     parameters = {
         f"{prefix}_owners": arrays.integers(samples.owners[rows] + 1),
         f"{prefix}_subjects": arrays.integers(samples.subjects[rows]),

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -21,9 +22,10 @@ from psycopg import errors
 
 from monitoring.ingest import statements
 from monitoring.ingest.batch import Batch, Samples, assemble
+from monitoring.ingest.growths import growths_copy
 from monitoring.ingest.links import Connect, Lane, Links
 from monitoring.ingest.refusals import Refused, unavailable
-from monitoring.store.tables import GPU, HOST
+from monitoring.store.tables import ENGINE, GPU, HOST
 
 MAX_GROUP_ROWS: Final = 20_000
 MAX_GROUP_REPORTS: Final = 500
@@ -43,6 +45,7 @@ class Committed:
     stored: list[bool]
     gpu: Samples
     host: Samples
+    engine: Samples
 
 
 class Writer:
@@ -157,18 +160,21 @@ class Writer:
         """Store the batches that are new, in one transaction; what it returns is on disk."""
         link = await self._links.of(lane)
         now_ms = time.time() * 1000
-        gpu, host = (assemble(kind, group, oldest_ms=now_ms - self._retention_ms) for kind in (GPU, HOST))
+        oldest_ms = now_ms - self._retention_ms
+        gpu, host, engine = (assemble(kind, group, oldest_ms=oldest_ms) for kind in (GPU, HOST, ENGINE))
         stored = np.zeros(len(group), dtype=np.bool_)
         try:
-            await link.send_begin(statements.advance_parameters(group, gpu, host, now_ms=now_ms))
-            copies = _copies(gpu, host)  # packed while Postgres advances the streams
+            await link.send_begin(statements.advance_parameters(group, gpu, host, engine, now_ms=now_ms))
+            copies = _copies(gpu, host, engine)  # packed while Postgres advances the streams
             stored[[int.from_bytes(number, "big") - 1 for number in await link.begun()]] = True
-            await link.commit(copies if stored.all() else _copies(gpu.of(stored), host.of(stored)))
+            if not stored.all():
+                copies = _copies(gpu.of(stored), host.of(stored), engine.of(stored))
+            await link.commit(copies + growths_copy(compress(group, stored), oldest_ms=oldest_ms))
         except psycopg.Error:
             if not link.closed:
                 await link.roll_back()
             raise
-        return Committed(stored.tolist(), gpu, host)
+        return Committed(stored.tolist(), gpu, host, engine)
 
     def _answer(self, group: list[Batch], committed: Committed) -> None:
         self.commits += 1

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from monitoring.metrics import GPU_METRICS, HOST_METRICS, Metric
+from monitoring.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 from panel.core.partitions import DailyTable
 
 HOUR_MS: Final = 3_600_000
@@ -37,4 +37,7 @@ class SubjectKind:
 
 GPU: Final = SubjectKind("gpu", 1, DailyTable("gpu_sample"), "gpu_rollup", GPU_METRICS, has_reasons=True)
 HOST: Final = SubjectKind("server", 2, DailyTable("host_sample"), "host_rollup", HOST_METRICS, has_reasons=False)
-KINDS: Final = (GPU, HOST)
+ENGINE: Final = SubjectKind(
+    "replica", 3, DailyTable("engine_sample"), "engine_rollup", ENGINE_METRICS, has_reasons=False
+)
+KINDS: Final = (GPU, HOST, ENGINE)

@@ -23,16 +23,16 @@ def drop_all(table):
 
 
 def test_partitions_are_there_for_the_retention_and_a_week(events):
-    for table in ("gpu_sample", "host_sample"):
+    for table in ("gpu_sample", "host_sample", "engine_sample"):
         drop_all(table)
     made = services.sample_partitions_make()
-    assert made == {"gpu": 3 + services.DAYS_AHEAD, "server": 3 + services.DAYS_AHEAD}
-    assert services.sample_partitions_make() == {"gpu": 0, "server": 0}
+    assert made == dict.fromkeys(("gpu", "server", "replica"), 3 + services.DAYS_AHEAD)
+    assert services.sample_partitions_make() == {"gpu": 0, "server": 0, "replica": 0}
     assert not events.exists()
 
 
 def test_when_one_table_fails_the_other_still_gets_its_days_and_the_alert_names_the_first(events, monkeypatch):
-    for table in ("gpu_sample", "host_sample"):
+    for table in ("gpu_sample", "host_sample", "engine_sample"):
         drop_all(table)
     real = services.partitions_make
 
@@ -44,7 +44,11 @@ def test_when_one_table_fails_the_other_still_gets_its_days_and_the_alert_names_
 
     with monkeypatch.context() as patched:
         patched.setattr(services, "partitions_make", failing)
-        assert services.sample_partitions_make() == {"gpu": "failed", "server": 3 + services.DAYS_AHEAD}
+        assert services.sample_partitions_make() == {
+            "gpu": "failed",
+            "server": 3 + services.DAYS_AHEAD,
+            "replica": 3 + services.DAYS_AHEAD,
+        }
         services.sample_partitions_make()
     (event,) = events  # told once, not at every run
     assert (event.subject_name, event.severity, event.data["days_ahead"]) == ("gpu_sample", "critical", 0)
