@@ -171,6 +171,7 @@ class JobKind(models.TextChoices):
     ACCEPTANCE = "acceptance", _("Acceptance check")
     DIAGNOSE = "diagnose", _("Diagnosis, on the engine’s machine")
     PROBE_ROUND = "probe_round", _("Diagnosis, from outside")
+    LOAD = "load", _("Load of a go-live test")
 
 
 class JobState(models.TextChoices):

@@ -10,6 +10,7 @@ import httpx
 import msgspec
 
 from fleet.agent import __version__, clock, wire
+from fleet.agent.load.order import LOAD_PATH, LoadAnswer, LoadOrder, LoadPiece
 from fleet.agent.orders import (
     LOGS_PATH,
     PROBES_PATH,
@@ -142,6 +143,18 @@ class PanelClient:
         """Tell what was found by probing. Raises PanelError; RefusedError when it will never be taken."""
         report = ProbesReport(results, lost)
         self._send("POST", PROBES_PATH, {"Content-Type": MSGPACK}, msgspec.msgpack.encode(report))
+
+    def load_order(self, part: int) -> LoadOrder:
+        """Return what to send for a go-live test. Raises PanelError; RefusedError when it is not wanted any more."""
+        response = self._send("GET", f"{LOAD_PATH}{part}/", never_taken=JOB_NEVER_TAKEN)
+        return _decode(response, LoadOrder, MAX_ROUTES_BYTES)
+
+    def load_piece(self, piece: LoadPiece) -> LoadAnswer:
+        """Tell what happened; the same piece may be told again. Raises PanelError; RefusedError when nobody wants it."""
+        body = msgspec.msgpack.encode(piece)
+        path = f"{LOAD_PATH}{piece.part}/"
+        response = self._send("POST", path, {"Content-Type": MSGPACK}, body, never_taken=JOB_NEVER_TAKEN)
+        return _decode(response, LoadAnswer)
 
     def leave(self) -> None:
         """Say goodbye: the token ends. Raises PanelError."""

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from fleet.agent.acceptance.found import Found
+from fleet.agent.load.order import LoadDone
 from fleet.agent.rounds.plan import Found as RoundsFound
 from fleet.enums import JobKind
 
@@ -22,4 +23,5 @@ KINDS: Final[dict[JobKind, KindOfJob]] = {
     JobKind.ACCEPTANCE: KindOfJob(150, Found),
     JobKind.DIAGNOSE: KindOfJob(3_000, RoundsFound),
     JobKind.PROBE_ROUND: KindOfJob(3_000, RoundsFound),
+    JobKind.LOAD: KindOfJob(8 * 3_600, LoadDone),
 }

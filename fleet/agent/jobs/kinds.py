@@ -23,9 +23,16 @@ def _rounds() -> Work:
     return measure
 
 
+def _load() -> Work:
+    from fleet.agent.load.work import generate
+
+    return generate
+
+
 # Each value imports its work, which the agent's own process does not need.
 KINDS: Final[dict[str, Callable[[], Work]]] = {
     "acceptance": _acceptance,
     "diagnose": _rounds,
+    "load": _load,
     "probe_round": _rounds,
 }

@@ -21,10 +21,10 @@ from fleet.agent.panel import PanelClient, PanelError, RefusedError
 from fleet.agent.policy import Policy
 from fleet.agent.state import Identity, StateDirectory
 
-LONGEST_SECONDS: Final = 3600.0
+LONGEST_SECONDS: Final = 8 * 3600.0
 PROGRESS_SECONDS: Final = 1.0
 LAST_SEND_SECONDS: Final = 3.0
-PROBING: Final = frozenset({"diagnose", "probe_round"})
+PROBING: Final = frozenset({"diagnose", "load", "probe_round"})
 _WANTED: Final = frozenset({"claimed", "running"})
 
 log = logging.getLogger(__name__)
