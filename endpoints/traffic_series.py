@@ -10,16 +10,20 @@ from typing import Any, Final
 import numpy as np
 from django.db import connection
 from django.db.models import Max, Min
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from endpoints.histograms import Histogram, has_enough, quantile
-from endpoints.models import Gateway
+from endpoints.models import Endpoint, Gateway
 from monitoring.selectors import Series, SeriesResult
+from panel.core.errors import InvalidInput
 
 Values = NDArray[np.float64]
 # Gateways tell every 10 s: no bucket is shorter, and each step is a whole number of the one before or divides a day.
 STEPS: Final = (10, 30, 60, 120, 300, 900, 1_800, 3_600, 7_200)
 MOST_BUCKETS: Final = 120
+# Adding up the histograms of a day takes about a second.
+LONGEST_TIMES: Final = timedelta(hours=25)
 SHARES: Final[Mapping[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 PARTS: Final = ("queue", "first_byte", "total")
 # Classes of outcomes as gateways tell them (`fleet.agent.orders.EndpointTraffic`), and the metric of each.
@@ -32,7 +36,8 @@ METRICS: Final = (*COUNTS, *TIMES, IN_FLIGHT)
 _BUCKET: Final = "floor((extract(epoch FROM t.from_at) - %s) / %s)::int"
 _WHERE: Final = "WHERE t.endpoint_id = %s AND t.from_at >= %s AND t.from_at < %s"
 _SUMS: Final = f"""
-    SELECT {_BUCKET}, SUM(t.limited), SUM(t.tokens) FROM endpoints_endpointtraffic t {_WHERE} GROUP BY 1
+    SELECT {_BUCKET}, SUM(t.limited), SUM(t.tokens), extract(epoch FROM MIN(t.from_at)), extract(epoch FROM MAX(t.from_at))
+    FROM endpoints_endpointtraffic t {_WHERE} GROUP BY 1
 """  # noqa: S608  # constants of this module
 _STATUSES: Final = f"""
     SELECT {_BUCKET}, s.key, SUM(s.value::bigint)
@@ -89,29 +94,49 @@ class Grid:
         return np.full(self.points, value)
 
 
-def told_span(*, made_at: datetime, first: datetime | None) -> tuple[datetime, datetime] | None:
-    """Return the time in which no row means no request: from the first gateway (or row) to the newest report. One query.
+@dataclass(frozen=True, slots=True)
+class ToldTime:
+    """The time in which no row means no request, Unix seconds: from the first gateway to the newest whole span told.
 
     Before there was a gateway, and since all are silent, nothing is known.
     """
+
+    begin: float
+    end: float
+
+    def seconds(self, grid: Grid) -> Values:
+        """Return how much of each bucket it covers; 0 where nothing is known."""
+        edges = grid.edges()
+        covered: Values = np.minimum(edges + grid.step, self.end) - np.maximum(edges, self.begin)
+        return np.clip(covered, 0.0, grid.step)
+
+
+def told_time(*, made_at: datetime, rows: tuple[float, float] | None = None) -> ToldTime:
+    """Return it for an endpoint. rows: when the first and the last stored span of it begin. One query."""
     known = Gateway.objects.aggregate(first=Min("created_at"), newest=Max("reported_at"))
     if known["newest"] is None:
-        return None
-    return max(min(known["first"], first or known["first"]), made_at), known["newest"]
+        return ToldTime(0.0, 0.0) if rows is None else ToldTime(rows[0], rows[1] + STEPS[0])
+    begin, end = known["first"].timestamp(), known["newest"].timestamp() // STEPS[0] * STEPS[0]
+    if rows is not None:
+        begin, end = min(begin, rows[0]), max(end, rows[1] + STEPS[0])
+    return ToldTime(max(begin, made_at.timestamp()), end)
 
 
 def traffic_series(
-    *, endpoint_id: int, made_at: datetime, metrics: Collection[str], start: datetime, end: datetime, points: int
+    *, endpoint_id: int, metrics: Collection[str], start: datetime, end: datetime, points: int
 ) -> SeriesResult:
-    """Return series of METRICS over [start, end). Five queries.
+    """Return series of METRICS over [start, end). Six queries. Raises InvalidInput for percentiles of more than LONGEST_TIMES.
 
     Counts are per second of a bucket; a percentile is missing where its bucket has too few requests for it
     (`histograms.ENOUGH`), `max` is the slowest request. Where nothing was told the value is NaN, which is not zero.
     """
+    parts = [part for part in PARTS if any(name.startswith(part) for name in metrics)]
+    if parts and end - start > LONGEST_TIMES:
+        raise InvalidInput(_("Percentiles are told for a day at most: ask day by day."), field="from")
     grid = Grid.of(start, end, points)
-    found = _counts(endpoint_id, grid, made_at)
-    if any(name in TIMES for name in metrics):
-        found |= _times(endpoint_id, grid, [part for part in PARTS if any(name.startswith(part) for name in metrics)])
+    found = _counts(endpoint_id, grid)
+    if parts:
+        found |= _times(endpoint_id, grid, parts)
     blank = (grid.blank(), grid.blank())
     series = [
         Series("endpoint", endpoint_id, name, mean.astype(np.float32), peak.astype(np.float32))
@@ -121,42 +146,36 @@ def traffic_series(
     return SeriesResult(grid.start * 1000, grid.step, grid.points, "raw", series)
 
 
-def _counts(endpoint_id: int, grid: Grid, made_at: datetime) -> dict[str, tuple[Values, Values]]:
+def _counts(endpoint_id: int, grid: Grid) -> dict[str, tuple[Values, Values]]:
     between = [grid.start, grid.step, endpoint_id, *grid.span]
-    sums = {row[0]: row[1:] for row in _rows(_SUMS, between)}
-    first = datetime.fromtimestamp(grid.start + min(sums) * grid.step, UTC) if sums else None
-    quiet = _quiet(grid, told_span(made_at=made_at, first=first))
+    sums = list(_rows(_SUMS, between))
+    made_at = Endpoint.objects.values_list("created_at", flat=True).get(pk=endpoint_id)
+    stored = (min(float(row[3]) for row in sums), max(float(row[4]) for row in sums)) if sums else None
+    seconds = told_time(made_at=made_at, rows=stored).seconds(grid)
+    quiet = np.where(seconds > 0, 0.0, np.nan)
     columns = {name: quiet.copy() for name in COUNTS}
-    for at, (limited, tokens) in sums.items():
-        for name in COUNTS:
-            columns[name][at] = 0.0
-        columns["limited_per_second"][at] = float(limited) / grid.step
-        columns["tokens_per_second"][at] = np.nan if tokens is None else float(tokens) / grid.step
+    for at, limited, tokens, *_span in sums:
+        columns["limited_per_second"][at] = float(limited)
+        columns["tokens_per_second"][at] = np.nan if tokens is None else float(tokens)
     for at, status, number in _rows(_STATUSES, between):
         name = f"requests_{status if status in CLASSES else f'{str(status)[:1]}xx'}_per_second"
         if name in columns:
-            columns[name][at] += float(number) / grid.step
+            columns[name][at] += float(number)
+    columns = {name: column / np.maximum(seconds, STEPS[0]) for name, column in columns.items()}
     found = {name: (column, column) for name, column in columns.items()}
-    found[IN_FLIGHT] = _flying(between, grid, quiet)
+    found[IN_FLIGHT] = _flying(between, seconds)
     return found
 
 
-def _quiet(grid: Grid, told: tuple[datetime, datetime] | None) -> Values:
-    """Return zeros where gateways told and NaN elsewhere."""
-    column = grid.blank()
-    if told is not None:
-        edges = grid.edges()
-        column[(edges + grid.step > told[0].timestamp()) & (edges <= told[1].timestamp())] = 0.0
-    return column
-
-
-def _flying(between: list[Any], grid: Grid, quiet: Values) -> tuple[Values, Values]:
-    mean, peak = quiet.copy(), quiet.copy()
+def _flying(between: list[Any], seconds: Values) -> tuple[Values, Values]:
+    mean = np.where(seconds > 0, 0.0, np.nan)
+    peak = mean.copy()
     for at, total, most in _rows(_FLYING, between):
         # Spans without a row had nothing under way.
-        mean[at] = np.nan if total is None else float(total) / (grid.step / STEPS[0])
+        spans = max(seconds[at] / STEPS[0], 1.0)
+        mean[at] = np.nan if total is None else float(total) / spans
         peak[at] = np.nan if most is None else float(most)
-    return mean, peak
+    return mean, np.fmax(mean, peak)
 
 
 def _times(endpoint_id: int, grid: Grid, parts: list[str]) -> dict[str, tuple[Values, Values]]:
@@ -181,13 +200,14 @@ def request_rates(
     grid = Grid.of(start, end, points)
     numbers: defaultdict[int, dict[int, float]] = defaultdict(dict)
     for pk, at, requests in _rows(_RATES, [grid.start, grid.step, list(endpoints), *grid.span]):
-        numbers[pk][at] = float(requests) / grid.step
-    told = told_span(made_at=start, first=None)
+        numbers[pk][at] = float(requests)
+    told = told_time(made_at=start)
     found = {}
     for pk, made_at in endpoints.items():
-        column = _quiet(grid, told and (max(told[0], made_at), told[1]))
-        for at, rate in numbers[pk].items():
-            column[at] = rate
+        seconds = ToldTime(max(told.begin, made_at.timestamp()), told.end).seconds(grid)
+        column = np.where(seconds > 0, 0.0, np.nan)
+        for at, number in numbers[pk].items():
+            column[at] = number / max(seconds[at], STEPS[0])
         found[pk] = [None if np.isnan(each) else round(float(each), 3) for each in column]
     return found
 

@@ -59,9 +59,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Whose charts these are. kind: server or gpu, as in addresses; topic: of the live frames; urls: of the series.
+    """Whose charts these are. kind: server, gpu or endpoint, as in addresses; topic: of the live frames; urls: of the series.
 
     interval_seconds: how often its readings come. known: what the charts were made of, where more may come to it.
+    is_polled: no frame brings the readings.
     """
 
     kind: str
@@ -70,6 +71,7 @@ class Page:
     urls: Sequence[str]
     interval_seconds: float
     known: Known | None = None
+    is_polled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def board_of(
             "to": time_range.end.timestamp(),
             "isLive": time_range.is_live,
             "intervalSeconds": page.interval_seconds,
+            "isPolled": page.is_polled,
             "known": page.known
             and {"gpus": [str(one) for one in page.known.gpu_ids], "memoryLimitBytes": page.known.memory_limit_bytes},
             "summariesUrl": reverse(f"{page.kind}-summaries", args=[page.id]),

@@ -18,7 +18,12 @@ KIND_OF_UNIT: Final = {
     "celsius": "celsius",
     "mhz": "mhz",
     "load": "load",
+    "per_second": "per_second",
+    "milliseconds": "latency",
+    "requests": "count",
 }
+# The subjects that each source of a choice draws.
+_SUBJECT_KINDS: Final = {"gpu": "gpu", "host": "server", "traffic": "endpoint"}
 # Two limits can be told apart on a chart; more than that are no help.
 MOST_THRESHOLDS: Final = 2
 ROOM_ABOVE_LIMIT: Final = 1.15
@@ -28,7 +33,7 @@ CEILING_WITHOUT_SLOWDOWN_CELSIUS: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One card, or a server's host, whose metrics become lines. values: its newest readings; totals: host facts."""
+    """One card, a server's host or an endpoint, whose metrics become lines. values: its newest readings; totals: host facts."""
 
     kind: str
     id: int
@@ -48,7 +53,7 @@ class Subject:
 
 def subjects_of(choice: Choice, subjects: Iterable[Subject]) -> list[Subject]:
     """Return the subjects that a choice draws."""
-    kind = "gpu" if choice.source == "gpu" else "server"
+    kind = _SUBJECT_KINDS[choice.source]
     return [subject for subject in subjects if subject.kind == kind]
 
 
@@ -107,9 +112,13 @@ def lines_of(choice: Choice, drawn: Sequence[Subject]) -> list[dict[str, Any]]:
                 "metric": wire_metric(choice, line),
                 "label": _label(choice, line, subject, len(drawn)),
                 "short": subject.short if len(drawn) > 1 else str(line.name),
-                "colour": at * len(choice.lines) + choice.lines.index(line),
+                "colour": at * len(choice.lines) + choice.lines.index(line) if line.colour is None else line.colour,
             }
-            lines.append(entry | {"scale": scale_of(line, subject)} if line.total else entry)
+            if line.total:
+                entry["scale"] = scale_of(line, subject)
+            if line.dash is not None:
+                entry["dash"] = line.dash
+            lines.append(entry)
     return lines
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
+from endpoints.traffic_series import traffic_series
 from frontend import formatting
 from frontend.chart_config import KIND_OF_UNIT, Subject, available, lines_drawn, lines_of, scale_of, subjects_of
 from frontend.chart_specs import Chart, Choice
@@ -57,17 +58,24 @@ def points_for(seconds: float, interval_seconds: float) -> int:
 
 def _read(
     choices: Sequence[Choice], subjects: Sequence[Subject], shown: TimeRange, points: int
-) -> dict[Literal["gpu", "server"], SeriesResult]:
-    """Read what all the choices need: one call for the cards, one for the host."""
-    results: dict[Literal["gpu", "server"], SeriesResult] = {}
+) -> dict[str, SeriesResult]:
+    """Read what all the choices need, by source: one call for the cards, one for the host, one for an endpoint's traffic."""
+    results: dict[str, SeriesResult] = {}
     kinds: tuple[Literal["gpu", "server"], ...] = ("gpu", "server")
     for kind in kinds:
-        wanted = [choice for choice in choices if (choice.source == "gpu") == (kind == "gpu")]
+        source = "gpu" if kind == "gpu" else "host"
+        wanted = [choice for choice in choices if choice.source == source]
         metrics = list(dict.fromkeys(line.metric for choice in wanted for line in choice.lines))
         ids = [subject.id for subject in subjects if subject.kind == kind]
         if metrics and ids:
-            results[kind] = series(
+            results[source] = series(
                 kind=kind, subject_ids=ids, metrics=metrics, start=shown.start, end=shown.end, points=points
+            )
+    metrics = [line.metric for choice in choices if choice.source == "traffic" for line in choice.lines]
+    for subject in subjects:
+        if metrics and subject.kind == "endpoint":
+            results["traffic"] = traffic_series(
+                endpoint_id=subject.id, metrics=metrics, start=shown.start, end=shown.end, points=points
             )
     return results
 
@@ -80,10 +88,8 @@ def drawn(
     return {choice.key: _drawn(choice, subjects, results) for choice in choices}
 
 
-def _drawn(
-    choice: Choice, subjects: Sequence[Subject], results: Mapping[Literal["gpu", "server"], SeriesResult]
-) -> DrawnChoice:
-    result = results.get("gpu" if choice.source == "gpu" else "server")
+def _drawn(choice: Choice, subjects: Sequence[Subject], results: Mapping[str, SeriesResult]) -> DrawnChoice:
+    result = results.get(choice.source)
     if result is None:
         return DrawnChoice(choice, 0, 1, [])
     found = {(one.subject_id, one.metric): one for one in result.series}

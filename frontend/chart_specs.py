@@ -6,26 +6,32 @@ from typing import Final, Literal
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from endpoints.traffic_series import COUNTS, IN_FLIGHT, TIMES
 from monitoring.metrics import GPU_METRICS, HOST_METRICS
 
 Text = str | Promise
-Source = Literal["gpu", "host"]
+Source = Literal["gpu", "host", "traffic"]
 # What scales an axis: a fixed number, the cards' memory, their power limit, their slowdown threshold, or the data alone.
 Ceiling = float | Literal["memory", "power", "slowdown"] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One metric as a line. name: in words, when a chart has several; total: a host fact that it is a share of."""
+    """One metric as a line. name: in words, when a chart has several; total: a host fact that it is a share of.
+
+    dash: for lines that share a hue, as percentiles of one time do; colour: the hue's place, None for the line's own.
+    """
 
     metric: str
     name: Text = ""
     total: str = ""
+    dash: tuple[int, ...] | None = None
+    colour: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing that a chart can show: the same metrics for every card, or metrics of the host.
+    """One thing that a chart can show: the same metrics for every card, metrics of the host, or an endpoint's traffic.
 
     adds_up: the sum over cards means something (watts, bytes), so that sentences give it instead of a mean.
     """
@@ -57,6 +63,11 @@ class Chart:
 UNITS: Final = {
     "gpu": {metric.name: metric.unit for metric in GPU_METRICS},
     "host": {metric.name: metric.unit for metric in HOST_METRICS},
+    "traffic": {
+        **dict.fromkeys(COUNTS, "per_second"),
+        **dict.fromkeys(TIMES, "milliseconds"),
+        IN_FLIGHT: "requests",
+    },
 }
 
 
@@ -172,3 +183,51 @@ NETWORK: Final = Chart(
 SERVER_CHARTS: Final = (UTILIZATION, MEMORY, TEMPERATURE, POWER, CLOCKS, LINKS, HOST, NETWORK)
 GPU_CHARTS: Final = (UTILIZATION, MEMORY, TEMPERATURE, POWER, CLOCKS, GPU_LINKS)
 HOST_ONLY_CHARTS: Final = (HOST, NETWORK)
+
+
+def _percentiles(part: str, label: Text) -> Choice:
+    """Return a choice of one part of requests' time: P99 solid, P90 dashed, P50 dotted in one hue, and the slowest."""
+    lines = (
+        Line(f"{part}_p99_ms", "P99", dash=(), colour=0),
+        Line(f"{part}_p90_ms", "P90", dash=(6, 3), colour=0),
+        Line(f"{part}_p50_ms", "P50", dash=(2, 2), colour=0),
+        Line(f"{part}_max_ms", _("Slowest"), dash=(2, 4), colour=1),
+    )
+    return Choice(part, label, lines, source="traffic")
+
+
+TRAFFIC_CHARTS: Final = (
+    Chart(
+        "requests",
+        _("Requests by outcome"),
+        (
+            Choice(
+                "classes",
+                _("Requests by outcome"),
+                (
+                    Line("requests_2xx_per_second", "2xx"),
+                    Line("requests_4xx_per_second", "4xx"),
+                    Line("requests_5xx_per_second", "5xx"),
+                    Line("requests_cut_per_second", _("broken off")),
+                    Line("requests_left_per_second", _("caller left")),
+                    Line("limited_per_second", _("refused by a limit")),
+                ),
+                source="traffic",
+            ),
+            Choice(
+                "tokens", _("Tokens of callers with a key"), (Line("tokens_per_second", _("Tokens")),), source="traffic"
+            ),
+        ),
+    ),
+    Chart(
+        "latency",
+        _("Time of requests"),
+        (_percentiles("total", _("In all")), _percentiles("first_byte", _("To the first byte"))),
+    ),
+    Chart("queue", _("Time in the queue"), (_percentiles("queue", _("In the queue")),)),
+    Chart(
+        "in-flight",
+        _("Requests under way"),
+        (Choice("in_flight", _("Requests under way"), (Line(IN_FLIGHT, _("Under way")),), source="traffic"),),
+    ),
+)

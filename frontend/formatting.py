@@ -56,6 +56,7 @@ KINDS: Final[dict[str, tuple[Callable[[float], str], str]]] = {
     "load": (lambda v: f"{v:,.2f}", ""),
     "count": (lambda v: f"{v:,.0f}", ""),
     "latency": (_latency, ""),
+    "per_second": (lambda v: f"{v:,.2f}" if abs(v) < 100 else f"{v:,.0f}", "/s"),
 }
 
 
@@ -67,7 +68,7 @@ def number(value: float, kind: str) -> str:
 def with_unit(value: float, kind: str) -> str:
     """Return a value with its unit, e.g. "140.4 GiB"; a percent sign follows without a space."""
     unit = KINDS[kind][1]
-    gap = "" if unit in {"", "%"} else "\N{NO-BREAK SPACE}"
+    gap = "" if unit in {"", "%", "/s"} else "\N{NO-BREAK SPACE}"
     return f"{number(value, kind)}{gap}{unit}"
 
 

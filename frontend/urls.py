@@ -50,7 +50,7 @@ settings_urls: list[URLPattern | URLResolver] = [
 
 CHART_URLS: list[URLPattern | URLResolver] = [
     path(address.format(kind=kind), view, {"kind": kind}, name=f"{kind}-{name}")
-    for kind in ("server", "gpu")
+    for kind in ("server", "gpu", "endpoint")
     for address, view, name in (
         ("{kind}s/<int:subject_id>/charts/<slug:chart_id>/", charts.table, "chart"),
         ("{kind}s/<int:subject_id>/charts/<slug:chart_id>/csv/", charts.csv, "chart-csv"),

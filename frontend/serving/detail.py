@@ -13,18 +13,14 @@ from endpoints.costs import endpoint_costs
 from endpoints.engines.base import EngineSpec
 from endpoints.models import Endpoint, Replica
 from endpoints.selectors import endpoint_live, endpoint_urls, replica_list, rollout_list
-from endpoints.traffic import PARTS, QUANTILES, WINDOWS, Latency, Traffic, traffic_of
+from endpoints.traffic import PARTS, QUANTILES, Latency, Traffic, traffic_of
+from frontend.ranges import TimeRange
 from frontend.serving.acts import possible_acts
 from frontend.serving.words import Said, engine_label, phase_said, replica_said
 
 # Engines that speak OpenAI's API.
 CHATTING: Final = frozenset({"vllm", "sglang", "tgi", "trtllm", "transformers", "llamacpp"})
 PLACEHOLDER: Final = "YOUR_KEY"
-WINDOW_WORDS: Final[Mapping[str, Promise]] = {
-    "15m": gettext_lazy("15 min"),
-    "1h": gettext_lazy("1 h"),
-    "24h": gettext_lazy("24 h"),
-}
 PART_WORDS: Final[Mapping[str, Promise]] = {
     "queue": gettext_lazy("In the queue"),
     "first_byte": gettext_lazy("To the first byte"),
@@ -109,18 +105,11 @@ class Part:
     figures: Sequence[Figure]
 
 
-def traffic_context(endpoint: Endpoint, window: str, at: datetime) -> dict[str, Any]:
-    """Return the traffic card of a window (15m for one that there is not)."""
-    window = window if window in WINDOWS else "15m"
-    found = traffic_of(endpoints={endpoint.pk: endpoint.created_at}, window=WINDOWS[window], at=at)[endpoint.pk]
-    return {
-        "endpoint": endpoint,
-        "traffic": found,
-        "parts": [_part(name, found) for name in PARTS],
-        "window": window,
-        "windows": [(key, str(words)) for key, words in WINDOW_WORDS.items()],
-        "window_words": str(WINDOW_WORDS[window]),
-    }
+def traffic_context(endpoint: Endpoint, shown: TimeRange) -> dict[str, Any]:
+    """Return the traffic card of a time."""
+    window = shown.end - shown.start
+    found = traffic_of(endpoints={endpoint.pk: endpoint.created_at}, window=window, at=shown.end)[endpoint.pk]
+    return {"endpoint": endpoint, "traffic": found, "parts": [_part(name, found) for name in PARTS], "shown": shown}
 
 
 def _part(name: str, found: Traffic) -> Part:

@@ -13,12 +13,14 @@ from django.utils.translation import gettext as _
 from frontend.access import PageRequest, page
 from frontend.chart_config import KIND_OF_UNIT, Subject
 from frontend.chart_data import DrawnChoice, choice_shown, drawn, points_for, summaries_of, table_rows
-from frontend.chart_specs import GPU_CHARTS, SERVER_CHARTS, Chart
+from frontend.chart_specs import GPU_CHARTS, SERVER_CHARTS, TRAFFIC_CHARTS, Chart
 from frontend.csv_export import csv_response
 from frontend.formatting import KINDS
 from frontend.gpu_page import gpu_found, gpu_subjects
 from frontend.ranges import TimeRange, time_range
 from frontend.server_page import chart_subjects, server_found
+from frontend.serving.listing import endpoint_found
+from frontend.serving.traffic_charts import SPAN_SECONDS, traffic_range, traffic_subject
 from panel.accounts.capabilities import Capability
 from panel.core.clock import now
 from panel.core.errors import NotFound
@@ -36,6 +38,7 @@ class Owner:
     charts: Sequence[Chart]
     subjects: Sequence[Subject]
     interval_seconds: float
+    nav: str = "fleet"
 
 
 def _server(server_id: int) -> Owner:
@@ -49,7 +52,18 @@ def _gpu(gpu_id: int) -> Owner:
     return Owner("gpu", gpu_id, name, GPU_CHARTS, gpu_subjects(place), place.server.interval_seconds)
 
 
-OWNERS: Final[dict[str, Callable[[int], Owner]]] = {"server": _server, "gpu": _gpu}
+def _endpoint(endpoint_id: int) -> Owner:
+    found = endpoint_found(endpoint_id)
+    subjects = [traffic_subject(found)]
+    return Owner("endpoint", endpoint_id, found.name, TRAFFIC_CHARTS, subjects, SPAN_SECONDS, nav="endpoints")
+
+
+OWNERS: Final[dict[str, Callable[[int], Owner]]] = {"server": _server, "gpu": _gpu, "endpoint": _endpoint}
+
+
+def _range(request: PageRequest, owner: Owner) -> TimeRange:
+    shown = time_range(request.GET, now=now())
+    return traffic_range(shown) if owner.kind == "endpoint" else shown
 
 
 def _shown(request: PageRequest, owner: Owner, chart_id: str) -> tuple[Chart, DrawnChoice, TimeRange]:
@@ -57,7 +71,7 @@ def _shown(request: PageRequest, owner: Owner, chart_id: str) -> tuple[Chart, Dr
     choice = choice_shown(chart, owner.subjects, request.GET.get("show", "")) if chart else None
     if chart is None or choice is None:
         raise NotFound(_("There is no such chart here."))
-    shown = time_range(request.GET, now=now())
+    shown = _range(request, owner)
     points = points_for((shown.end - shown.start).total_seconds(), owner.interval_seconds)
     return chart, drawn([choice], owner.subjects, shown, points)[choice.key], shown
 
@@ -70,7 +84,7 @@ def table(request: PageRequest, kind: str, subject_id: int, chart_id: str) -> Ht
     rows = Paginator(table_rows(data), PAGE_ROWS).get_page(request.GET.get("page"))
     context = {
         "title": f"{chart.title} · {owner.name}",
-        "nav": "fleet",
+        "nav": owner.nav,
         "owner": owner,
         "back": f"{reverse(kind, args=[subject_id])}?{shown.query}",
         "chart": chart,
@@ -98,4 +112,4 @@ def csv(request: PageRequest, kind: str, subject_id: int, chart_id: str) -> Http
 def summaries(request: PageRequest, kind: str, subject_id: int) -> JsonResponse:
     """Answer the sentence of each chart for a range: {"utilization": "Now 82%. …"}."""
     owner = OWNERS[kind](subject_id)
-    return JsonResponse(summaries_of(owner.charts, owner.subjects, time_range(request.GET, now=now())))
+    return JsonResponse(summaries_of(owner.charts, owner.subjects, _range(request, owner)))

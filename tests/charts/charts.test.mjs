@@ -33,8 +33,15 @@ const key = (gpu, metric = "utilization_percent") => `gpu:${gpu}/${metric}`;
 test("series arrive as float32 with gaps as null", () => {
   const header = { step_seconds: 10, level: "1m", from_ms: 5_000, points: 3, series: [{ gpu: 12, server: null, metric: "power_watts" }] };
   const result = decodeSeries(encode(header, [[100, Number.NaN, 300], [110, Number.NaN, 700]]));
-  assert.deepEqual(result.series[0], { gpu: 12, server: null, metric: "power_watts", mean: [100, null, 300], peak: [110, null, 700] });
+  assert.deepEqual(result.series[0], { gpu: 12, server: null, endpoint: null, metric: "power_watts", mean: [100, null, 300], peak: [110, null, 700] });
   assert.deepEqual([result.stepSeconds, result.fromMs, result.points], [10, 5_000, 3]);
+});
+
+test("series of an endpoint become its lines", () => {
+  const header = { step_seconds: 10, level: "raw", from_ms: 0, points: 2, series: [{ endpoint: 7, metric: "total_p99_ms" }] };
+  const model = new ChartModel([{ key: "endpoint:7/total_p99_ms" }, { key: "endpoint:7/total_p50_ms" }]);
+  model.load(decodeSeries(encode(header, [[100, 200], [100, 200]])));
+  assert.deepEqual(model.aligned().slice(1, 4), [[100, 200], [100, 200], [null, null]]);
 });
 
 test("bytes that are no series are refused", () => {

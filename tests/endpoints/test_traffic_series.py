@@ -1,12 +1,12 @@
 """Traffic over time: per second and bucket, zero where gateways told of nothing, missing where nobody told."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from rest_framework.test import APIClient
 
-from endpoints.models import Gateway
+from endpoints.models import Endpoint, EndpointTraffic, Gateway
 from endpoints.services.gateways import gateway_create
 from endpoints.traffic_series import METRICS, Grid, request_rates, traffic_series
 from panel.core.clock import now
@@ -24,6 +24,7 @@ def world(db):
     endpoint = deployed("chat", gpus=1)
     settle(sites=[site])
     gateway = gateway_create(server_id=site.server.pk, actor=OPERATOR)
+    Endpoint.objects.update(created_at=now() - timedelta(days=1))
     Gateway.objects.update(reported_at=now(), created_at=now() - timedelta(minutes=10))
     return endpoint, gateway
 
@@ -32,7 +33,7 @@ def read(endpoint, *metrics, minutes=15):
     """Return (mean, peak) of each metric over the last minutes, and the grid."""
     at = now()
     found = traffic_series(
-        endpoint_id=endpoint.pk, made_at=at - timedelta(days=1), metrics=metrics or METRICS,
+        endpoint_id=endpoint.pk, metrics=metrics or METRICS,
         start=at - timedelta(minutes=minutes), end=at, points=460,
     )  # fmt: skip
     return found, {each.metric: (each.average, each.maximum) for each in found.series}
@@ -141,3 +142,23 @@ def test_the_api_answers_series_and_refuses_a_metric_that_there_is_not(world):
     assert frame.content[:4] == b"FDS1"
     refused = client.get(url, {"metrics": "requests,power_watts"})
     assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "metrics")
+    week = (now() - timedelta(days=7)).isoformat()
+    assert client.get(url, {"metrics": "requests_2xx_per_second", "from": week}).status_code == 200
+    refused = client.get(url, {"metrics": "total_p99_ms", "from": week})
+    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "from")
+
+
+def test_the_newest_bucket_counts_only_the_time_that_was_told(world):
+    """Else the line would fall at its end with each report."""
+    endpoint, gateway = world
+    at = now()
+    begin = at.timestamp() // 60 * 60
+    Gateway.objects.update(reported_at=datetime.fromtimestamp(begin + 21, UTC))
+    row = span(gateway, endpoint, statuses={"2xx": 100})
+    EndpointTraffic.objects.filter(pk=row.pk).update(from_at=datetime.fromtimestamp(begin, UTC))
+    found = traffic_series(
+        endpoint_id=endpoint.pk, metrics=["requests_2xx_per_second"], start=at - timedelta(hours=1),
+        end=datetime.fromtimestamp(begin + 21, UTC), points=60,
+    )  # fmt: skip
+    assert found.step_seconds == 60
+    assert known(found.series[0].average)[-1] == pytest.approx(100 / 20)

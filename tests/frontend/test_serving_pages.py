@@ -58,7 +58,7 @@ PARTS = ("part=",)
 # Each includes 3 of the shell: session, person, silent agents.
 QUERIES = {
     "/endpoints/": 19,
-    "endpoint": 20,
+    "endpoint": 28,
     "endpoint-replicas": 7,
     "endpoint-revisions": 6,
     "replica": 7,

@@ -29,6 +29,7 @@ const KINDS = {
   load: { text: (v) => fixed(v, 2), unit: "" },
   count: { text: (v) => fixed(v, 0), unit: "" },
   latency: { text: (v) => (Math.abs(v) < 1000 ? `${fixed(v, 0)} ms` : `${fixed(v / 1000, 2)} s`), unit: "" },
+  per_second: { text: (v) => fixed(v, Math.abs(v) < 100 ? 2 : 0), unit: "/s" },
 };
 
 /**
@@ -48,7 +49,7 @@ export function number(value, kind) {
 export function withUnit(value, kind) {
   if (value === null || value === undefined || Number.isNaN(value)) return "—";
   const { unit } = KINDS[kind];
-  return `${KINDS[kind].text(value)}${unit === "" || unit === "%" ? "" : "\u00a0"}${unit}`;
+  return `${KINDS[kind].text(value)}${["", "%", "/s"].includes(unit) ? "" : "\u00a0"}${unit}`;
 }
 
 /**

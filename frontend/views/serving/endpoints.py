@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -17,11 +17,13 @@ from frontend.access import PageRequest, page, require, role_of
 from frontend.forms import refuse
 from frontend.leasing.offers import number_of
 from frontend.leasing.tabs import page_number, rows_of
+from frontend.ranges import time_range
 from frontend.serving import detail, listing
 from frontend.serving.forms import SettingsForm
 from frontend.serving.keys import key_rows, opens
 from frontend.serving.revisions import compared
 from frontend.serving.tabs import endpoint_tabs, section_tabs
+from frontend.serving.traffic_charts import range_choices, traffic_board, traffic_markers, traffic_range
 from frontend.status import tone_of
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability, has_capability
@@ -56,16 +58,20 @@ def endpoints(request: PageRequest) -> HttpResponse:
 def endpoint(request: PageRequest, endpoint_id: int) -> HttpResponse:
     """Show one endpoint: its numbers and condition, its replicas, its traffic, how to call it."""
     found, at = listing.endpoint_found(endpoint_id), now()
-    window = request.GET.get("window", "15m")
-    if request.GET.get("part") == "traffic":
-        return render(request, "endpoints/traffic.html", detail.traffic_context(found, window, at))
+    shown, part = traffic_range(time_range(request.GET, now=at)), request.GET.get("part")
+    if part == "traffic":
+        return render(request, "endpoints/traffic.html", detail.traffic_context(found, shown))
+    if part == "markers":
+        return JsonResponse({"markers": traffic_markers(found, shown)})
     context = detail.status_of(found, at)
-    if request.GET.get("part") == "status":
+    if part == "status":
         return render(request, "endpoints/status.html", context)
     keys, chosen = _keys(request, found.name)
-    context |= detail.traffic_context(found, window, at) | endpoint_tabs(found, "endpoint", role_of(request))
+    context |= detail.traffic_context(found, shown) | endpoint_tabs(found, "endpoint", role_of(request))
     context |= {
         "title": found.name,
+        "board": traffic_board(found, shown),
+        "ranges": range_choices(shown),
         "keys": keys,
         "chosen_key": chosen,
         "snippets": detail.snippets(found, f"{chosen.prefix}…" if chosen is not None else detail.PLACEHOLDER),

@@ -13,6 +13,9 @@ import { pointsFor, REFETCH_MS, TimeWindow } from "./window.js";
 const HOST_PREFIX = "host.";
 const CALM_MS = 5_000;
 const MINUTE_MS = 60_000;
+/** What no frame appends is fetched so often while it slides over no more than an hour. */
+const POLLED_MS = 15_000;
+const POLLED_SECONDS = 3_600;
 
 /**
  * @typedef {object} ChartConfig
@@ -25,6 +28,7 @@ const MINUTE_MS = 60_000;
  * @property {number} to seconds
  * @property {boolean} isLive
  * @property {number} intervalSeconds
+ * @property {boolean} [isPolled] no frame brings its values: they are fetched again and again
  * @property {string} summariesUrl
  * @property {import("./outdated.js").Known | null} known what the charts were made of, where more may come to it
  * @property {ChartConfig[]} charts
@@ -113,7 +117,8 @@ export class Board {
       for (const chart of this.charts.keys()) chart.recolour();
     });
     const minute = setInterval(() => this.everyMinute(), MINUTE_MS);
-    this.endings.push(() => seen.disconnect(), () => sized.disconnect(), themes, () => clearInterval(minute));
+    const polled = setInterval(() => this.poll(), POLLED_MS);
+    this.endings.push(() => seen.disconnect(), () => sized.disconnect(), themes, () => clearInterval(minute), () => clearInterval(polled));
   }
 
   /** @param {IntersectionObserverEntry[]} entries */
@@ -224,11 +229,17 @@ export class Board {
     }
   }
 
+  poll() {
+    const isShort = this.config.to - this.config.from <= POLLED_SECONDS;
+    if (!this.config.isPolled || !isShort || this.isPaused || !this.time.isSliding || document.hidden) return;
+    this.refetch();
+  }
+
   everyMinute() {
     if (this.isPaused || !this.time.isSliding || document.hidden) return;
     this.fetchSummaries();
     const isOld = Date.now() - this.fetchedAt >= REFETCH_MS;
-    if (!this.time.isLiveAppended || isOld) this.refetch();
+    if (!this.time.isLiveAppended || this.config.isPolled || isOld) this.refetch();
   }
 
   // --- drawing ------------------------------------------------------------------------------------------------------

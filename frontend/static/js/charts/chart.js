@@ -13,7 +13,7 @@ import { byteMarks, timeLabel, timeMarks } from "./ticks.js";
 const BAND_ALPHA = 0.16;
 const MANY_BANDS_ALPHA = 0.08;
 /** Room for the labels of the value axis, CSS pixels. @type {Record<string, number>} */
-const AXIS_WIDTH = { percent: 48, celsius: 56, watts: 64, mhz: 80, load: 48, bytes: 74, bytes_per_second: 80 };
+const AXIS_WIDTH = { percent: 48, celsius: 56, watts: 64, mhz: 80, load: 48, bytes: 74, bytes_per_second: 80, per_second: 74, milliseconds: 74, requests: 56 };
 
 /**
  * @typedef {object} LineSpec
@@ -22,6 +22,7 @@ const AXIS_WIDTH = { percent: 48, celsius: 56, watts: 64, mhz: 80, load: 48, byt
  * @property {string} label
  * @property {string} short what stands at the end of the line
  * @property {number} colour position in the palette
+ * @property {number[]} [dash] its own, where lines share a hue
  * @property {number} [scale]
  * @typedef {object} Choice one thing that the chart can show
  * @property {string} key
@@ -162,7 +163,7 @@ export class Chart {
     const options = [];
     for (const line of this.namedSpecs) {
       const stroke = () => lineColour(line.colour);
-      options.push({ label: line.label, stroke, width: 2, dash: lineDash(line.colour), points: { size: 5, filter: lonely, fill: stroke, stroke } });
+      options.push({ label: line.label, stroke, width: 2, dash: line.dash ?? lineDash(line.colour), points: { size: 5, filter: lonely, fill: stroke, stroke } });
       options.push({ label: `${line.label} ↑`, stroke: "transparent", width: 0, points: { show: false } });
     }
     if (this.model.foldedLines.length > 0) {

@@ -11,6 +11,9 @@ const KIND_OF_UNIT = {
   celsius: "celsius",
   mhz: "mhz",
   load: "load",
+  per_second: "per_second",
+  milliseconds: "latency",
+  requests: "count",
 };
 
 /** @param {string} unit */

@@ -225,7 +225,8 @@ function isSame(held, reading, newest) {
 
 /** @param {import("./wire.js").WireSeries} one */
 function wireKey(one) {
-  return lineKey(one.gpu !== null ? `gpu:${one.gpu}` : `server:${one.server}`, one.metric);
+  const [kind, id] = Object.entries({ gpu: one.gpu, server: one.server, endpoint: one.endpoint }).find(([, pk]) => pk !== null) ?? [];
+  return lineKey(`${kind}:${id}`, one.metric);
 }
 
 /**

@@ -12,6 +12,7 @@ export const SERIES_TYPE = "application/vnd.fleetdeck.series";
  * @typedef {object} WireSeries
  * @property {number | null} gpu
  * @property {number | null} server
+ * @property {number | null} endpoint
  * @property {string} metric
  * @property {(number | null)[]} mean
  * @property {(number | null)[]} peak
@@ -44,6 +45,7 @@ export function decodeSeries(buffer) {
   const series = header.series.map((/** @type {any} */ one) => ({
     gpu: one.gpu ?? null,
     server: one.server ?? null,
+    endpoint: one.endpoint ?? null,
     metric: one.metric,
     mean: column(),
     peak: column(),
