@@ -10,12 +10,13 @@ Hours and days are whole numbers since 1970-01-01 UTC.
 from django.db import models
 
 from monitoring.delivery.models import Channel, Heartbeat, Notification, NotificationAttempt
+from monitoring.diagnosing.models import DiagnosisReport
 from monitoring.engines.models import EngineHour
 from monitoring.probing.models import Probe, ProbeHour
 
 __all__ = [
-    "Channel", "DirtyHour", "EngineHour", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe",
-    "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress",
+    "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Heartbeat", "LatestSample", "Notification",
+    "NotificationAttempt", "Probe", "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress",
 ]  # fmt: skip
 
 

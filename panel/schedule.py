@@ -27,6 +27,8 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "store forget": every(HOUR, "monitoring.tasks.store_forget"),
     "probes kept": every(HOUR, "monitoring.tasks.probes_keep"),
     "engines kept": every(HOUR, "monitoring.tasks.engines_keep"),
+    "diagnoses": every(3 * SECOND, "monitoring.diagnosing.tasks.follow"),
+    "diagnoses of missed objectives": every(5 * MINUTE, "monitoring.diagnosing.tasks.watch"),
     "partitions": every(30 * MINUTE, "monitoring.tasks.partitions_make"),
     "ended sessions and tokens": every(6 * HOUR, "panel.accounts.tasks.clean", expires=HOUR),
     "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),

@@ -80,13 +80,13 @@ def assignments_part(server_id: int) -> dict[str, Any]:
 
 
 def _orders(replicas: Iterable[Replica]) -> list[orders.ReplicaOrder]:
-    launches = [(each, made) for each in replicas if (made := _launch(each)) is not None]
+    launches = [(each, made) for each in replicas if (made := replica_launch(each)) is not None]
     names = {name for _replica, made in launches for name in made.secret_environment.values()}
     secrets = {each.name: each.value for each in Secret.objects.filter(name__in=names)} if names else {}
     return [_order(replica, made, secrets) for replica, made in launches]
 
 
-def _launch(replica: Replica) -> Launch | None:
+def replica_launch(replica: Replica) -> Launch | None:
     """Return how a replica is run on its server; None, with a line in the log, when a later panel does not know it any more."""
     spec = EngineSpec.from_json(replica.revision.spec)
     try:

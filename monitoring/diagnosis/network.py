@@ -9,7 +9,7 @@ from monitoring.diagnosis.figures import Figures
 LOSS_SHARE: Final = 0.02  # of connections that waited for a second SYN
 NEAR_MS: Final = 20.0  # a round trip within one region
 FAR_SHARE: Final = 0.3  # of the time over open connections, where the host is slow as well
-LOST_OF_SLOW: Final = 0.25  # of slow rounds: the others lost a packet too, of a kind that connections do not tell
+LOST_OF_SLOW: Final = 0.15  # of slow rounds: the others lost a packet too, of a kind that connections do not tell
 SAME: Final = 0.9  # first token against last, outside: nothing was streamed
 STREAMED: Final = 0.7  # the same on the host: there it was
 

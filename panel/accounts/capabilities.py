@@ -22,6 +22,7 @@ class Capability(StrEnum):
     LEASES_MANAGE = "leases.manage"  # order, stop and end machines: it spends money
     ENDPOINTS_MANAGE = "endpoints.manage"  # deploy, scale, delete; keys of callers, secrets of engines, gateways
     PROBES_MANAGE = "probes.manage"  # what is probed, from where, how often
+    DIAGNOSES_RUN = "diagnoses.run"  # measure why something is slow; with consent it loads an engine for minutes
     AUDIT_VIEW = "audit.view"
     ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
@@ -44,6 +45,7 @@ _OPERATOR: Final = _VIEWER | {
     Capability.LEASES_MANAGE,
     Capability.ENDPOINTS_MANAGE,
     Capability.PROBES_MANAGE,
+    Capability.DIAGNOSES_RUN,
     Capability.AUDIT_VIEW,
 }
 _ADMIN: Final = _OPERATOR | {

@@ -11,9 +11,9 @@ from monitoring.diagnosing.cards import sample_of
 from tests.nvml import reading
 
 
-def samples(library, directory, *, rounds=12, **readings):
-    """Return so many readings of one card on which the given ones are set."""
-    host = SimulatedHost.create(directory / "card.nvml")
+def samples(library, directory, *, name="card", rounds=12, **readings):
+    """Return so many readings of one card on which the given ones are set. Not for several threads at once."""
+    host = SimulatedHost.create(directory / f"{name}.nvml")
     card = host.add_card(H100)
     card.set(**readings)
     with reading(library, host):

@@ -2,7 +2,8 @@
 
 A request waits for one of `slots`, then takes `base_ms` + `per_token_ms` n + `per_token2_ms` n² for its prompt and `token_ms` for
 each token of the answer, all times `factor` and with a spread of `spread`. clients: callers of its own that ask again at once, in
-the seconds from 0 to `load_seconds`. cold_requests: the first so many take `cold_ms` more. fail: share answered 503.
+the seconds from 0 to `load_seconds`, or until /quiet is asked for. In the first `cold_seconds` each request takes `cold_ms` more.
+fail: share answered 503.
 """
 
 import asyncio
@@ -56,6 +57,9 @@ class Engine:
         path = asked.path.partition("?")[0]
         if path == "/metrics":
             await self.metrics(peer)
+        elif path == "/quiet":
+            self.load_seconds = 0.0
+            await peer.answer()
         elif path == "/v1/models":
             await peer.answer(body=b'{"data": []}', content_type="application/json")
         elif self.drawn.random() < self.fail:

@@ -21,8 +21,6 @@ CALLER, HOST = "10.77.0.1", "10.77.0.2"
 ENGINE_PORT, FRONT_PORT = 8000, 8443
 DEVICE = "line0"
 _numbers = itertools.count()
-# Ahead of everything else of this machine, so that its other work is in no figure; where the system permits it.
-AHEAD = ["chrt", "--rr", "5"] if shutil.which("chrt") and os.geteuid() == 0 else []
 
 
 def why_not():
@@ -44,6 +42,19 @@ def why_not():
 def ip(*arguments):
     """Run `ip`."""
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+def go_ahead(pid):
+    """Let a process go before everything else of this machine, so that its other work is in no figure.
+
+    Once it has started: starting is work too, and nobody waits for it.
+    """
+    os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(5))
+
+
+def wait_until(moment):
+    """Return at a moment of the wall clock."""
+    threading.Event().wait(max(moment - time.time(), 0))
 
 
 class Lab:
@@ -80,16 +91,17 @@ class Lab:
 
     def within(self, namespace, command):
         """Return a command that runs in a namespace."""
-        return [*AHEAD, "ip", "netns", "exec", namespace, *command]
+        return ["ip", "netns", "exec", namespace, *command]
 
     def start(self, namespace, module, *arguments):
         """Run a module until the end of the lab; returns when it says that it is ready."""
         command = [sys.executable, "-m", module, *arguments]
-        command = self.within(namespace, command) if namespace else [*AHEAD, *command]
+        command = self.within(namespace, command) if namespace else command
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._stack.callback(_end, process)
         if process.stdout.readline().strip() != "ready":
             raise RuntimeError(f"{module} did not start")
+        go_ahead(process.pid)
 
     def engine(self, **settings):
         """Start the engine on the host."""
@@ -131,18 +143,21 @@ class Lab:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"nothing listens on {port}")
 
-    def measure(self, outside, host, *, lead_seconds=1.2, slow_down=None):
+    def measure(self, outside, host, *, lead_seconds=2.5, meanwhile=None):
         """Measure both plans at the same time by the agent's own jobs; returns what they found.
 
-        slow_down: called with the process id of the one outside while it measures.
+        meanwhile: called with the process id of the job outside and the moment at which the rounds begin.
         """
         begin = time.time() + lead_seconds
         jobs = [
             Job(self.within(self.caller, _JOB), _task("probe_round", outside, begin)),
             Job(self.within(self.host, _JOB), _task("diagnose", host, begin)),
         ]
-        if slow_down is not None:
-            slow_down(jobs[0].pid, begin)
+        wait_until(begin - 0.2)
+        for job in jobs:
+            go_ahead(job.pid)
+        if meanwhile is not None:
+            meanwhile(jobs[0].pid, begin)
         return [*(job.result() for job in jobs), begin]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 from monitoring.diagnosing.assembling import evidence_of, typical_tokens
 from monitoring.diagnosis.tree import diagnose
 from tests.faults.cards import samples
-from tests.faults.lab import Lab
+from tests.faults.lab import ENGINE_PORT, Lab
 from tests.faults.worlds import USUAL_TOKENS, WORLDS
 
 
@@ -24,15 +25,14 @@ def certificate(directory):
     return next(path for path in Path(directory).glob("server-*.pem"))
 
 
-def run(name, seed, library=None):
-    """Return the diagnosis of one run. library: the simulated NVML, for worlds with cards."""
+def run(name, seed, cards=()):
+    """Return the diagnosis of one run, and what was measured outside and on the host. cards: readings, see tests.faults.cards."""
     world = WORLDS[name]
     outside, host = world.plans()
     with tempfile.TemporaryDirectory() as directory:
-        cards = samples(library, Path(directory), **world.cards) if world.cards and library else []
         with Lab(directory, **world.line, seed=seed) as lab:
             build(lab, world, seed)
-            away, near, begin = lab.measure(outside, host, slow_down=starve if world.is_starved else None)
+            away, near, begin = lab.measure(outside, host, meanwhile=_meanwhile(world, lab))
     evidence = evidence_of(
         objective=world.objective, outside={"outside": away}, hosts=[near], begin=begin,
         slot_seconds=world.slot_seconds, typical=typical_tokens([away], USUAL_TOKENS), gpus=cards,
@@ -43,10 +43,7 @@ def run(name, seed, library=None):
 
 def build(lab, world, seed):
     """Start what the world has."""
-    engine = dict(world.engine)
-    if engine.get("load_seconds", 0) < 0:  # until the rounds are over
-        engine["load_seconds"] = world.rounds * world.slot_seconds + 1.5
-    lab.engine(**engine, seed=seed)
+    lab.engine(**world.engine, seed=seed)
     if isinstance(world.front, dict):
         front = dict(world.front)
         if "certificate" in front:
@@ -56,6 +53,23 @@ def build(lab, world, seed):
         lab.nginx()
     if world.names_ms is not None:
         lab.names(world.names_ms)
+
+
+def _meanwhile(world, lab):
+    if world.is_starved:
+        return starve
+    return (lambda _pid, begin: calm_down(world, lab, begin)) if world.is_peak else None
+
+
+def calm_down(world, lab, begin):
+    """Have the callers go when the last round is over."""
+
+    def work():
+        time.sleep(max(begin + (world.rounds - 0.6) * world.slot_seconds - time.time(), 0))
+        url = f"http://127.0.0.1:{ENGINE_PORT}/quiet"
+        subprocess.run(lab.within(lab.host, ["curl", "-s", url]), check=True, capture_output=True)
+
+    threading.Thread(target=work, daemon=True).start()
 
 
 def starve(pid, begin):
@@ -83,8 +97,10 @@ def main(names):
     library = build_library(folder)
     for name in names or WORLDS:
         began = time.monotonic()
-        found, away, near = run(name, int(os.environ.get("SEED", "1")), library)
-        mark = "ok " if found.verdict is WORLDS[name].verdict else "BAD"
+        world = WORLDS[name]
+        cards = samples(library, folder, **world.cards) if world.cards else []
+        found, _away, _near = run(name, int(os.environ.get("SEED", "1")), cards)
+        mark = "ok " if found.verdict is world.verdict else "BAD"
         print(
             f"{mark} {name}: {found.verdict} {found.also} {found.confidence:.2f} {found.level} in {time.monotonic() - began:.1f} s"
         )

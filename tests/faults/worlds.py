@@ -25,6 +25,7 @@ class World:
     """threshold_ms, measure: the objective. line: see tests.faults.line.Line. engine, front: their settings; front "nginx": one.
 
     name: by which the caller asks, resolved after names_ms. cold_seconds: a cold start that is marked. cards: readings of a card.
+    is_starved: the prober outside gets no time of its machine. is_peak: the callers go when the rounds are over.
     """
 
     verdict: Verdict
@@ -41,6 +42,7 @@ class World:
     cards: dict[str, Any] | None = None
     rounds: int = ROUNDS
     is_starved: bool = False
+    is_peak: bool = False
 
     @property
     def objective(self):
@@ -101,8 +103,8 @@ WORLDS = {
         verdict=_V.QUEUEING, engine={"base_ms": 30, "slots": 2, "clients": 10}, slot_seconds=0.55,
     ),
     "queue, by the sweep after the peak": World(
-        verdict=_V.QUEUEING, engine={"base_ms": 30, "slots": 2, "clients": 10, "has_metrics": False, "load_seconds": -1.0},
-        slot_seconds=0.55, sweeps=SHORT,
+        verdict=_V.QUEUEING, engine={"base_ms": 30, "slots": 2, "clients": 10, "has_metrics": False},
+        slot_seconds=0.55, sweeps=SHORT, is_peak=True,
     ),
     "long prompts": World(
         verdict=_V.PREFILL_BOUND, measure=_M.TTFT, target=CHAT, sweeps=SHORT, slot_seconds=0.4,

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from fleet.models import Agent, Gpu, GpuFault, Job, JoinToken, Server
-from monitoring.models import Probe
+from monitoring.models import DiagnosisReport, Probe
 from panel.accounts.audit import Actor, audit
 from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
@@ -48,6 +48,11 @@ def one_of_everything(owner):
     Probe.objects.create(
         pk=ROW, name="health", target={"kind": "tcp", "host": "127.0.0.1", "port": 9}, vantages=["panel"], created_at=at
     )
+    DiagnosisReport.objects.create(
+        pk=ROW, subject_kind="endpoint", subject_id=ROW, subject_name="health", probe_id=ROW, metric="e2e", threshold_ms=100,
+        target={"kind": "tcp", "host": "127.0.0.1", "port": 9}, begin_at=at, slot_seconds=10, rounds=40, created_at=at,
+        ends_at=later,
+    )  # fmt: skip
     leasing_rows(ROW)
     endpoint_rows(ROW)
     audit(actor=Actor.system("test"), action="test.start")

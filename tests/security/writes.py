@@ -51,6 +51,8 @@ WRITES = {
     "post agent-revoke": ({}, "agent.revoke"),
     "post join-token-list": ({"name": "node-9"}, "join_token.create"),
     "delete join-token-detail": ({}, "join_token.revoke"),
+    "post diagnosis-list": ({"probe": ROW, "hosts": [{"server": ROW, "port": 9}]}, "diagnosis.start"),
+    "post diagnosis-cancel": ({}, "diagnosis.cancel"),
     "post probe-list": ({"name": "web", "target": {"kind": "tcp", "host": "127.0.0.1", "port": 9}}, "probe.create"),
     "patch probe-detail": ({"interval_seconds": 60}, "probe.update"),
     "delete probe-detail": ({}, "probe.delete"),

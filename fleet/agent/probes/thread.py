@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from fleet.agent.probes.gate import Gate
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import concurrent.futures
 
 STOP_SECONDS: Final = 5.0
+Probe = Callable[[Target, Connection], Awaitable[ProbeResult]]
 
 
 class NotRunningError(RuntimeError):
@@ -63,13 +64,19 @@ class ProberThread:
     def submit(self, target: Target, connection: Connection = "cold") -> "concurrent.futures.Future[ProbeResult]":
         """Probe once, now, beside what is scheduled; the future may be cancelled. Raises NotRunningError."""
         loop, schedule = self._running()
+        return asyncio.run_coroutine_threadsafe(_through_gate(schedule, target, connection), loop)
 
-        async def once() -> ProbeResult:
-            gate = schedule.gate = schedule.gate or Gate()
-            async with gate.through() as leave:
-                return await schedule.prober.run(target, connection, on_open=leave)
+    def begin(self, work: Callable[[Probe], Awaitable[None]]) -> "concurrent.futures.Future[None]":
+        """Start work of several probes within the thread; it is given how to probe, each through the gate as all others.
 
-        return asyncio.run_coroutine_threadsafe(once(), loop)
+        The future may be cancelled. Raises NotRunningError.
+        """
+        loop, schedule = self._running()
+
+        async def run() -> None:
+            await work(lambda target, connection: _through_gate(schedule, target, connection))
+
+        return asyncio.run_coroutine_threadsafe(run(), loop)
 
     def _running(self) -> tuple[asyncio.AbstractEventLoop, Schedule]:
         if self._loop is None or self._schedule is None or not self._thread.is_alive():
@@ -88,3 +95,9 @@ class ProberThread:
                 await self._schedule.run()
             except asyncio.CancelledError:
                 return
+
+
+async def _through_gate(schedule: Schedule, target: Target, connection: Connection) -> ProbeResult:
+    gate = schedule.gate = schedule.gate or Gate()
+    async with gate.through() as leave:
+        return await schedule.prober.run(target, connection, on_open=leave)

@@ -12,6 +12,7 @@ from django.db import connection
 
 from fleet.agent.probes.collected import Collected
 from fleet.agent.probes.thread import ProberThread
+from monitoring.diagnosing.panel import PanelRounds
 from monitoring.probes.panel import panel_prober
 from monitoring.probing.storing import known_probes, results_store
 from monitoring.probing.tables import PANEL
@@ -62,6 +63,7 @@ def _probe(ending: threading.Event) -> None:
     collected = Collected()
     thread = ProberThread(panel_prober, sink=collected)
     thread.start()
+    rounds = PanelRounds(thread)
     try:
         read_at = float("-inf")
         while not ending.is_set():
@@ -69,9 +71,11 @@ def _probe(ending: threading.Event) -> None:
                 read_at = time.monotonic()
                 thread.set_targets(targets_for(PANEL))
             _store(collected)
+            rounds.step(now())
             liveness.prober_alive()
             ending.wait(ROUND_SECONDS)
     finally:
+        rounds.close()
         thread.stop()
     _store(collected)
 
