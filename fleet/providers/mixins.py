@@ -43,6 +43,10 @@ class CanOrder(HasOffers):
         Returns when the provider has taken the request; that it is gone is seen by `machine`.
         """
 
+    def installs_agent(self) -> bool:
+        """Say whether a machine that is ordered now runs its start-up script by itself."""
+        return self.runs_startup_script
+
     def order_choices(self, name: str) -> Mapping[str, str]:  # noqa: ARG002 (for those that have some)
         """Return what the account has for an order field without fixed choices (images, SSH keys); {} for free text."""
         return {}

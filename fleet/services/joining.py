@@ -164,7 +164,8 @@ def _server_for(row: JoinToken, *, address: str | None) -> Server:
         if server.state == ServerState.JOINING:
             server.state_changed_at = at
         else:
-            server_transition(server=server, to=ServerState.JOINING, reason="rejoined", actor=actor, at=at)
+            reason = "rejoined" if Agent.objects.filter(server=server).exists() else ""
+            server_transition(server=server, to=ServerState.JOINING, reason=reason, actor=actor, at=at)
         server.retired_at = None
         server.save(update_fields=["retired_at", "state_changed_at"])
         return server

@@ -60,29 +60,31 @@ def order_plan(*, account_id: int, offer_id: int, max_price_per_hour: Decimal | 
     """Say what ordering this offer would cost and what stands against it. Raises NotFound or InvalidInput."""
     offer = _offer(account_id, offer_id)
     account = offer.account
-    kind = provider_type(account.kind)
-    if not issubclass(kind, CanOrder):
+    if not issubclass(provider_type(account.kind), CanOrder):
         raise InvalidInput(str(REASON_WORDS[Reason.NOT_SUPPORTED].sentence), code="not_supported")
+    provider = account_provider(account)
+    assert isinstance(provider, CanOrder)  # noqa: S101 (its class does)
     price = Money(offer.price_per_hour, offer.currency) if offer.price_per_hour is not None else None
     at = now()
     spent = account_spent(account_id=account.pk, at=at)
     budget = _budget_of(account, price, spent, at)
     guard = _in_account_currency(account, price, at)
     lasts = _budget_hours(account, budget, at) if budget is not None else None
+    warned = _warnings(offer, price, budget, lasts, installs_agent=provider.installs_agent())
     rates = (*(budget.used.rates if budget else ()), *(budget.price_rates if budget else ()), *guard.rates)
     return Plan(
         offer=offer,
         price_per_hour=price,
         price_per_month=price * HOURS_A_MONTH if price is not None else None,
-        stop_effect=account_provider(account).stop_effect(Billing(offer.billing)),
+        stop_effect=provider.stop_effect(Billing(offer.billing)),
         spent=spent,
         budget=budget.limit if budget is not None else None,
         used=budget.used if budget is not None else None,
         budget_hours=lasts,
         exchange_rates=tuple(dict.fromkeys(rates)),
         refusals=tuple(_refusals(offer, price, guard, budget, max_price_per_hour)),
-        warnings=(*_warnings(offer, price, budget, lasts), *_foreign_warnings(account, guard, budget)),
-        runs_startup_script=kind.runs_startup_script,
+        warnings=(*warned, *_foreign_warnings(account, guard, budget)),
+        runs_startup_script=provider.installs_agent(),
     )
 
 
@@ -147,7 +149,9 @@ def _budget_hours(account: ProviderAccount, budget: _Budget, at: datetime) -> in
     return None if hours is None else int(hours)
 
 
-def _warnings(offer: Offer, price: Money | None, budget: _Budget | None, lasts: int | None) -> list[str]:
+def _warnings(
+    offer: Offer, price: Money | None, budget: _Budget | None, lasts: int | None, *, installs_agent: bool
+) -> list[str]:
     warnings = []
     if price is None:
         warnings.append(_("The provider tells no price for it. What it costs is seen on the machine."))
@@ -161,8 +165,7 @@ def _warnings(offer: Offer, price: Money | None, budget: _Budget | None, lasts: 
         hours = int(account.balance / price.amount) if price.amount else 0
         if hours < 24:
             warnings.append(_("The account's balance lasts for %(hours)s hours of it.") % {"hours": hours})
-    kind = provider_type(account.kind)
-    if issubclass(kind, CanOrder) and not kind.runs_startup_script:
+    if not installs_agent:
         warnings.append(_("The provider runs no start-up script: run the join line on the machine yourself."))
     return warnings
 

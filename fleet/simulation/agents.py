@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from fleet.simulation.panel import PanelClient, PanelRefusedError, PanelUnreachableError
+from fleet.simulation.engines.records import Guests
+from fleet.simulation.panel import PanelRefusedError, PanelUnreachableError
 from fleet.simulation.plan import ServerPlan
 
-AGENT_COMMAND: Final = (sys.executable, "-m", "fleet.agent")
+AGENT_COMMAND: Final = (sys.executable, "-m", "fleet.simulation.engines.agent")
 FIRST_DELAY_SECONDS: Final = 1.0
 LONGEST_DELAY_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 60.0
@@ -26,32 +27,47 @@ PR_SET_PDEATHSIG: Final = 1
 PRCTL: Final = getattr(ctypes.CDLL(None), "prctl", None)  # looked up before a fork, where nothing may wait for a lock
 
 
+class Joining(Protocol):
+    """Where an agent joins, and how it comes by what it needs for that; PanelClient is one."""
+
+    url: str
+
+    async def join_token(self, plan: ServerPlan) -> str:
+        """Return a one-time token. Raises PanelRefusedError or PanelUnreachableError."""
+
+    async def contract(self, plan: ServerPlan) -> bool:
+        """Write down what the server costs; return whether anything was written."""
+
+
 class AgentRunner:
     """Keeps the agent of one server joined and running.
 
     directory: keeps the agent's state, its log and, until it is used, the join token. starting: held while an agent
-    starts, so that a large fleet does not start all at once.
+    starts, so that a large fleet does not start all at once. surroundings: what it inherits, by default all of this
+    process's environment.
     """
 
     def __init__(
         self,
         plan: ServerPlan,
         *,
-        panel: PanelClient,
+        panel: Joining,
         directory: Path,
         environment: Mapping[str, str],
         starting: asyncio.Semaphore,
         say: Callable[[str], None],
         command: tuple[str, ...] = AGENT_COMMAND,
+        surroundings: Mapping[str, str] | None = None,
     ) -> None:
         self.plan = plan
         self.command = command
         self.panel = panel
         self.state_dir = directory / "state"
         self.log_path = directory / "agent.log"
+        self.engines = Guests(directory / "engines")
         self.joined_path = directory / "joined"
         self.token_path = directory / "join-token"
-        self.environment = {**os.environ, **environment}
+        self.environment = {**(os.environ if surroundings is None else surroundings), **environment}
         self.starting = starting
         self.say = say
         self.delay = 0.0
@@ -76,7 +92,13 @@ class AgentRunner:
             await asyncio.sleep(self.delay)
 
     async def stop(self) -> None:
-        """Ask the agent to end, and make it end when it does not."""
+        """Ask the agent to end, and make it end when it does not. Its engines end as with a machine that is switched off."""
+        try:
+            await self._stop()
+        finally:
+            self.engines.end()
+
+    async def _stop(self) -> None:
         process = self.process
         if process is None or process.returncode is not None:
             return

@@ -127,11 +127,12 @@ async def bring_up(supervisor: Supervisor, data_dir: Path, options: Options, add
         supervisor.start(plan.agent(environment, panel_url=address.local_url, data_dir=data_dir))
     if options.servers is not None:
         supervisor.say(f"Simulating {options.servers} servers")
-        for state_dir in (data_dir / plan.SIMULATION).glob("servers/*/state"):
+        for state_dir in (data_dir / plan.SIMULATION).glob("*/*/state"):
             follow(address.local_url, state_dir)
         supervisor.start(
             plan.demo(environment, panel_url=address.local_url, data_dir=data_dir, servers=options.servers)
         )
+        supervisor.start(plan.machines(environment, data_dir=data_dir))
     _greet(supervisor, data_dir, address)
 
 

@@ -158,3 +158,9 @@ def demo(environment: Mapping[str, str], *, panel_url: str, data_dir: Path, serv
         environment={name: value for name, value in environment.items() if name not in SECRETS},
         directory=BASE_DIR,
     )
+
+
+def machines(environment: Mapping[str, str], *, data_dir: Path) -> ChildSpec:
+    """Return what runs the machines that are ordered at the simulated provider: cards and a real agent for each."""
+    command = ("manage.py", "simulated_machines", "--data-dir", str(data_dir / SIMULATION))
+    return ChildSpec(name="machines", command=(sys.executable, *command), environment=environment, directory=BASE_DIR)

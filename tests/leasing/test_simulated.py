@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 import time_machine
+from django.db import connection
 
 from fleet.enums import LeaseState, OperationKind, OperationState
-from fleet.models import Offer, Server
+from fleet.models import Offer, Server, SimulatedMachine
 from fleet.providers.base import Billing
+from fleet.providers.simulated.world import host_leave, host_note, machines_hosted
 from fleet.services.accounts import account_create
 from fleet.services.driving import lease_step, leases_due
 from fleet.services.offers import offers_fetch
@@ -74,3 +76,31 @@ def test_an_account_without_capacity_refuses_and_leaves_no_server(clock):
     work(clock, 0.5)
     assert (fresh(operation).state, fresh(operation).reason) == (OperationState.FAILED, "no_capacity")
     assert not Server.objects.exists()
+
+
+def test_machines_run_their_start_up_script_while_something_runs_the_machines(clock):
+    account = account_create(name="trial", kind="simulated", credentials={}, actor=ACTOR)
+    operation = placed(account, billing=Billing.HOURLY, stock="high")
+    assert not operation.lease.expects_agent
+    work(clock, 1)
+    assert machines_hosted(at=now())[0].startup_script == ""
+
+    host_note()
+    try:
+        offer = Offer.objects.filter(account=account, billing=Billing.HOURLY, stock="high").order_by("key").first()
+        second = order_place(account_id=account.pk, offer_id=offer.pk, server_name="hosted", actor=ACTOR).operation
+        assert second.lease.expects_agent
+        work(clock, 1)
+        assert fresh(second.lease).state == LeaseState.BOOTING
+        hosted = machines_hosted(at=now())[1]
+        assert (hosted.is_running, hosted.offer_key) == (True, offer.key)
+        assert "fdj_" in hosted.startup_script
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT startup_script FROM fleet_simulatedmachine ORDER BY id DESC LIMIT 1")
+            assert "fdj_" not in cursor.fetchone()[0]
+        lease_act(lease_id=second.lease_id, kind=OperationKind.TERMINATE, actor=ACTOR)
+        work(clock, 1)
+        assert hosted.id not in [each.id for each in machines_hosted(at=now())]
+        assert SimulatedMachine.objects.get(pk=hosted.id.removeprefix("sim-")).startup_script == ""
+    finally:
+        host_leave()

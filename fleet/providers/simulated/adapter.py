@@ -29,6 +29,7 @@ from fleet.providers.base import (
 )
 from fleet.providers.errors import NotThere, Refused
 from fleet.providers.gpu_models import gpu_model
+from fleet.providers.simulated.world import ENDING, has_host, machine_status
 from fleet.reasons import Reason
 from panel.core.clock import now
 from panel.core.money import Money
@@ -36,7 +37,6 @@ from panel.core.money import Money
 if TYPE_CHECKING:
     from fleet.models import SimulatedMachine
 
-ENDING: Final = timedelta(seconds=5)
 HOUR: Final = timedelta(hours=1)
 GIB: Final = 1024**3
 
@@ -94,7 +94,7 @@ class Simulated(Provider, CanOrder, CanStop, CanReboot, HasSpot, HasBilling):
         ),
     )
     has_client_token: ClassVar[bool] = True
-    runs_startup_script: ClassVar[bool] = False
+    runs_startup_script: ClassVar[bool] = False  # but where something runs its machines, see installs_agent
     appears_within: ClassVar[timedelta] = timedelta(0)
     usual_boot: ClassVar[timedelta] = timedelta(seconds=20)
     boot_deadline: ClassVar[timedelta] = timedelta(minutes=10)
@@ -135,6 +135,7 @@ class Simulated(Provider, CanOrder, CanStop, CanReboot, HasSpot, HasBilling):
             defaults={
                 "name": order.name,
                 "offer_key": kind.key,
+                "startup_script": order.startup_script,
                 "created_at": at,
                 "running_from": at + self._boot(),
                 "preempted_at": spot_until if kind.billing == Billing.SPOT else None,
@@ -144,7 +145,12 @@ class Simulated(Provider, CanOrder, CanStop, CanReboot, HasSpot, HasBilling):
 
     def terminate(self, external_id: str) -> None:
         """See CanOrder."""
-        self._rows().filter(pk=external_id.removeprefix("sim-"), ended_at=None).update(ended_at=now())
+        row = self._rows().filter(pk=external_id.removeprefix("sim-"), ended_at=None)
+        row.update(ended_at=now(), startup_script="")
+
+    def installs_agent(self) -> bool:
+        """See CanOrder: machines run their scripts while something runs the machines."""
+        return has_host()
 
     def start(self, external_id: str) -> None:
         """See CanStop."""
@@ -217,19 +223,9 @@ def _offer(kind: _Kind) -> OfferFound:
     )
 
 
-def _status(row: "SimulatedMachine", at: datetime) -> MachineStatus:
-    if row.ended_at is not None:
-        return MachineStatus.TERMINATING
-    if row.preempted_at is not None and at >= row.preempted_at:
-        return MachineStatus.PREEMPTED
-    if row.stopped_at is not None:
-        return MachineStatus.STOPPED if at >= row.stopped_at + ENDING else MachineStatus.STOPPING
-    return MachineStatus.RUNNING if at >= row.running_from else MachineStatus.PROVISIONING
-
-
 def _machine(row: "SimulatedMachine") -> Machine:
     kind, at = KINDS[row.offer_key], now()
-    status, model = _status(row, at), gpu_model(kind.gpu)
+    status, model = machine_status(row, at), gpu_model(kind.gpu)
     return Machine(
         external_id=f"sim-{row.pk}",
         name=row.name,
