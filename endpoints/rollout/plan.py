@@ -15,6 +15,8 @@ SURGE: Final = 1
 # After a replica failed outside a rollout, the next try waits this long, twice as long after each further failure of an hour.
 FIRST_RETRY: Final = timedelta(seconds=30)
 LONGEST_RETRY: Final = timedelta(minutes=30)
+# A card looks free when its memory is, which its agent tells a report or two after the replica on it has stopped.
+SETTLING: Final = timedelta(seconds=45)
 
 NO_FREE_GPU: Final = "no_free_gpu"
 RETRY_LATER: Final = "retry_later"
@@ -53,7 +55,7 @@ class EndpointView:
     """An endpoint as planning sees it.
 
     room: how many more replicas of a revision could be placed right now. failures, failed_at: replicas that failed within the
-    last hour outside a rollout, and when the last one did.
+    last hour outside a rollout, and when the last one did. freed_at: when one of its replicas gave its card back last.
     """
 
     desired: int
@@ -64,6 +66,7 @@ class EndpointView:
     is_deleting: bool = False
     failures: int = 0
     failed_at: datetime | None = None
+    freed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +221,9 @@ def _roll(steps: Plan, view: EndpointView, rollout: RolloutView, kept: Sequence[
     ready_new = sum(each.is_ready for each in new)
     missing = view.desired - len(new)
     room = view.room.get(rollout.to_revision, 0)
+    settled_at = _settled_at(view, now)
     # As many as there are cards for is enough to go over: what is missing then is told of the endpoint, not of the revision.
-    is_full = room == 0 and 0 < len(new) == ready_new
+    is_full = room == 0 and 0 < len(new) == ready_new and settled_at <= now and not _is_freeing(view)
     if not old and (ready_new >= view.desired or is_full):
         extra = sorted(new, key=_expendable)[: max(-missing, 0)]
         steps.actions += [*(_away(each) for each in extra), Finish()]
@@ -227,7 +231,7 @@ def _roll(steps: Plan, view: EndpointView, rollout: RolloutView, kept: Sequence[
     if now >= rollout.deadline_at and ready_new < view.desired:
         steps.actions.append(GiveUp("deadline" if new else NO_FREE_GPU))
         return
-    steps.again_at = rollout.deadline_at
+    steps.again_at = rollout.deadline_at if settled_at <= now else min(rollout.deadline_at, settled_at)
     within = view.desired + (SURGE if old else 0) - len(new) - len(old)
     placed = max(min(missing, within, room), 0)
     steps.actions += [Place(rollout.to_revision)] * placed
@@ -235,15 +239,22 @@ def _roll(steps: Plan, view: EndpointView, rollout: RolloutView, kept: Sequence[
         steps.blocked = NO_FREE_GPU
     serving = ready_new + sum(each.is_ready for each in old)
     _release(steps, view.desired, serving=serving, candidates=old)
-    _make_room(steps, view, missing=missing, room=room, old=old, is_waiting=ready_new < len(new))
+    is_waiting = ready_new < len(new) or settled_at > now or _is_freeing(view)
+    if missing > 0 and room == 0 and not is_waiting:
+        _make_room(steps, old)
 
 
-def _make_room(
-    steps: Plan, view: EndpointView, *, missing: int, room: int, old: Sequence[ReplicaView], is_waiting: bool
-) -> None:
-    """Without room for one more, give up one old replica for its card: one at a time, and only when nothing else is awaited."""
-    is_freeing = any(not each.is_run and not each.is_lost for each in view.replicas) or any(
-        isinstance(action, Drain | Stop) for action in steps.actions
-    )
-    if missing > 0 and room == 0 and old and not is_waiting and not is_freeing:
+def _make_room(steps: Plan, old: Sequence[ReplicaView]) -> None:
+    """Without room for one more, give up one old replica for its card: one at a time, when nothing else is awaited."""
+    if old and not any(isinstance(action, Drain | Stop) for action in steps.actions):
         steps.actions.append(_away(min(old, key=_expendable)))
+
+
+def _is_freeing(view: EndpointView) -> bool:
+    """Say whether a replica is about to give its card back."""
+    return any(not each.is_run and not each.is_lost for each in view.replicas)
+
+
+def _settled_at(view: EndpointView, now: datetime) -> datetime:
+    """Return from when on a card that was given back is not waited for any more."""
+    return now if view.freed_at is None else view.freed_at + SETTLING

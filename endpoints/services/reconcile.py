@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from endpoints.enums import Phase, ReplicaState, RolloutState, Wanted
 from endpoints.lifecycle import Numbers, phase_of
@@ -116,7 +116,15 @@ def _view(endpoint: Endpoint, replicas: list[Replica], rollout: Rollout | None, 
         is_deleting=endpoint.deleting_at is not None,
         failures=failed.count(),
         failed_at=failed_at,
+        freed_at=_freed_at(endpoint, at),
     )
+
+
+def _freed_at(endpoint: Endpoint, at: datetime) -> datetime | None:
+    """Return when one of its replicas ended last and gave its cards back, within the time in which that is of interest."""
+    ended = Replica.objects.filter(endpoint=endpoint, ended_at__gt=at - planning.SETTLING)
+    last: datetime | None = ended.exclude(state=ReplicaState.LOST).aggregate(last=Max("ended_at"))["last"]
+    return last
 
 
 def _rollout_view(rollout: Rollout) -> planning.RolloutView:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from endpoints.rollout.plan import (
+    SETTLING,
     Drain,
     EndpointView,
     Finish,
@@ -94,6 +95,23 @@ def test_without_room_one_old_replica_gives_up_its_card_and_the_next_waits_for_i
     assert decide(replica(1), room=1, rollout=True).actions == [Place(NEW)]
     assert decide(replica(1), replica(3, NEW, is_ready=False), room=0, rollout=True).actions == []
     assert decide(replica(1), replica(3, NEW), room=0, rollout=True).actions == [Drain(1)]
+
+
+def test_a_card_that_was_just_given_up_is_waited_for_before_another_one_is():
+    freed_at = NOW - timedelta(seconds=5)
+    waiting = decide(replica(1), room=0, rollout=True, freed_at=freed_at)
+    assert waiting.actions == []
+    assert waiting.again_at == freed_at + SETTLING
+    assert decide(replica(1), room=1, rollout=True, freed_at=freed_at).actions == [Place(NEW)]
+    assert decide(replica(1), room=0, rollout=True, freed_at=NOW - SETTLING).actions == [Drain(1)]
+
+
+def test_a_rollout_is_not_over_while_a_card_for_its_next_replica_is_being_freed():
+    draining = replica(2, is_run=False)
+    assert decide(replica(3, NEW), draining, room=0, rollout=True).actions == []
+    assert decide(replica(3, NEW), room=0, rollout=True, freed_at=NOW - timedelta(seconds=5)).actions == []
+    assert decide(replica(3, NEW), room=0, rollout=True, freed_at=NOW - SETTLING).actions == [Finish()]
+    assert decide(replica(3, NEW), room=0, rollout=True).actions == [Finish()]
 
 
 def test_a_replica_of_a_silent_server_does_not_hold_up_the_next_card():

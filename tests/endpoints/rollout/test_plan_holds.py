@@ -39,13 +39,15 @@ class Fleet:
     replicas: list = field(default_factory=list)
     failed: list = field(default_factory=list)
     made: int = 0
+    cooling: int = 0  # cards that were given back and do not look free yet
+    freed_at: datetime | None = None
 
     @property
     def is_rolling(self):
         return self.target != self.active
 
     def view(self):
-        free = self.cards - len(self.replicas)
+        free = self.cards - len(self.replicas) - self.cooling
         recent = [at for at in self.failed if at > self.now - timedelta(hours=1)]
         return EndpointView(
             desired=self.desired,
@@ -55,6 +57,7 @@ class Fleet:
             rollout=RolloutView(self.target, self.deadline, self.is_paused) if self.is_rolling else None,
             failures=len(recent),
             failed_at=max(recent, default=None),
+            freed_at=self.freed_at,
         )
 
     def step(self):
@@ -68,7 +71,7 @@ class Fleet:
         match action:
             case Place(revision):
                 self.made += 1
-                assert len(self.replicas) < self.cards, "placed without a card"
+                assert len(self.replicas) + self.cooling < self.cards, "placed without a card"
                 self.replicas.append(ReplicaView(self.made, revision, self.now))
                 running = [each for each in self.replicas if each.is_run and not each.is_lost and not each.is_failed]
                 assert len(running) <= self.desired + SURGE + sum(each.is_leaving for each in running)
@@ -91,8 +94,16 @@ class Fleet:
         self.replicas = [changed if each.id == changed.id else each for each in self.replicas]
 
     def finish(self):
-        """What was to stop has stopped."""
-        self.replicas = [each for each in self.replicas if each.is_run or each.is_lost]
+        """What was to stop has stopped; its card looks free some seconds later."""
+        left = [each for each in self.replicas if each.is_run or each.is_lost]
+        if len(left) < len(self.replicas):
+            self.freed_at = self.now
+            self.cooling += len(self.replicas) - len(left)
+        self.replicas = left
+
+    def cool(self):
+        """Cards that were given back look free."""
+        self.cooling = 0
 
     def answer(self):
         """What was started is ready."""
@@ -147,6 +158,7 @@ def test_it_comes_to_rest_with_what_is_wanted(cards, desired, story, random):
         each for each in fleet.replicas if not each.is_lost
     ]  # silent servers are back, and stopped theirs
     for _round in range(60):
+        fleet.cool()
         if fleet.target is None:  # nothing ever served: somebody deploys once more
             happen(fleet, "deploy", 0)
         fleet.step()
@@ -175,6 +187,9 @@ def test_a_rollout_never_takes_more_than_one_replica_away(desired, spare):
         fleet.finish()
         fleet.step()
         least = min(least, len(fleet.serving()))
+        fleet.now += timedelta(seconds=10)
+        fleet.cool()
+        fleet.step()
         fleet.answer()
     assert fleet.active == 2
     assert {each.revision for each in fleet.replicas} == {2}
