@@ -2,13 +2,14 @@
 
 import itertools
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from fleet.simulation.engines.records import Guest, Guests
 from fleet.simulation.faults import FallingCard
 from fleet.simulation.load import Demand, Idle, Inference, Load, Parked, Training, Video, clamp
 from fleet.simulation.nvml import Card, Instance, Process, SimulatedHost
@@ -20,6 +21,7 @@ FIRST_PID: Final = 4_100_000  # hardly ever reached: without workloads, no proce
 WARM_UP_SECONDS: Final = 240
 WARM_UP_STEP: Final = 4.0
 MIG_SLICES: Final = 7
+GUEST_INTENSITY: Final = 0.7
 PidOf = Callable[[str], int]
 
 
@@ -85,18 +87,31 @@ class CardRunner:
             for instance, plan in zip(instances, self.plan.instances, strict=True)
         ]
 
-    def step(self, now: float, seconds: float) -> None:
-        """Go on by so many seconds."""
+    def step(self, now: float, seconds: float, guests: Sequence[Guest] = ()) -> None:
+        """Go on by so many seconds. guests: engines that run on the card beside what is planned for it."""
         if self.falling and self.falling.step(now):
             self.model.reset()
         demand = self._divided_demand(now, seconds) if self.instances else self.load.step(now, seconds)
         if self.falling and self.falling.has_fallen:
-            demand = Demand()
-        self.model.step(demand, seconds)
+            demand, guests = Demand(), ()
+        self.model.step(shared(demand, guests), seconds)
         if not self.instances:
-            used = self.card.get("memory_used_bytes") or 0
+            theirs = [self._process_of(guest) for guest in guests]
+            used = (self.card.get("memory_used_bytes") or 0) - sum(each.memory_bytes or 0 for each in theirs)
             hidden = self.plan.is_process_memory_hidden
-            self.card.set_processes(processes(self.plan.process, self.pid, demand, None if hidden else used))
+            self.card.set_processes(
+                [*processes(self.plan.process, self.pid, demand, None if hidden else used), *theirs]
+            )
+
+    def _process_of(self, guest: Guest) -> Process:
+        room = self.plan.profile.memory_mib - self.plan.profile.reserved_mib
+        return Process(
+            pid=guest.pid,
+            name=guest.name,
+            memory_bytes=round(guest.memory * room) * MIB,
+            sm_percent=round(100 * guest.utilization),
+            memory_percent=round(100 * guest.utilization * GUEST_INTENSITY),
+        )
 
     def _divided_demand(self, now: float, seconds: float) -> Demand:
         """Add up the instances: what the card does as a whole, though the driver does not tell its utilisation."""
@@ -128,6 +143,8 @@ class SimulatedServer:
             cuda_version=plan.cuda_version,
         )
         self.runners = [self._runner(number, card, seed, now) for number, card in enumerate(plan.cards)]
+        self.guests = Guests(directory / "engines")
+        self.guests.own()
         start = now - WARM_UP_SECONDS
         for number in range(int(WARM_UP_SECONDS / WARM_UP_STEP)):
             self.step(start + number * WARM_UP_STEP, WARM_UP_STEP)
@@ -145,9 +162,24 @@ class SimulatedServer:
 
     def step(self, now: float, seconds: float) -> None:
         """Go on by so many seconds; readers see the whole server move at once."""
+        guests = self.guests.by_card()
         with self.host.edit():
             for runner in self.runners:
-                runner.step(now, seconds)
+                runner.step(now, seconds, guests.get(runner.card.uuid, ()))
+
+
+def shared(demand: Demand, guests: Sequence[Guest]) -> Demand:
+    """Return what a card does when engines run on it beside what it does anyway."""
+    if not guests:
+        return demand
+    working = any(guest.utilization for guest in guests)
+    return replace(
+        demand,
+        utilization=clamp(demand.utilization + sum(guest.utilization for guest in guests)),
+        intensity=max(demand.intensity, GUEST_INTENSITY if working else 0.0),
+        memory=clamp(demand.memory + sum(guest.memory for guest in guests)),
+        has_context=True,
+    )
 
 
 def numbered() -> PidOf:

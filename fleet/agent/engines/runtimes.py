@@ -1,6 +1,7 @@
 """The runtimes of a machine, by name, and which of them can be used."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from fleet.agent.engines.containers import ContainerRuntime
@@ -10,17 +11,18 @@ from fleet.agent.engines.record import Book
 from fleet.agent.policy import Policy
 
 FRESH_SECONDS: Final = 60.0
+# Agents of simulated machines have others (`fleet/simulation/engines`).
+MAKERS: Final[dict[str, Callable[[Book, Policy], Runtime]]] = {
+    "process": lambda book, policy: ProcessRuntime(book.folder, book.owner(), policy),
+    "container": lambda book, policy: ContainerRuntime(book.owner(), policy),
+}
 
 
 class Runtimes:
     """by_name: `container` and `process`."""
 
     def __init__(self, book: Book, policy: Policy) -> None:
-        owner = book.owner()
-        self.by_name: dict[str, Runtime] = {
-            "process": ProcessRuntime(book.folder, owner, policy),
-            "container": ContainerRuntime(owner, policy),
-        }
+        self.by_name: dict[str, Runtime] = {name: make(book, policy) for name, make in MAKERS.items()}
         self._told: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._told_at = float("-inf")
 
