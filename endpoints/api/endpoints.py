@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.latency import EndpointLatencies
 from endpoints.api.logs import EndpointLogs
 from endpoints.api.proxies import ProxyFiles
 from endpoints.api.traffic import EndpointTrafficSeries, TrafficSerializer, traffic_body
@@ -150,6 +151,7 @@ class EndpointFilters(SelectorFilters):
 
 @extend_schema_view(list=extend_schema(summary="List endpoints"), retrieve=extend_schema(summary="Show an endpoint"))
 class EndpointViewSet(
+    EndpointLatencies,
     EndpointLogs,
     EndpointTrafficSeries,
     ProxyFiles,
@@ -166,7 +168,8 @@ class EndpointViewSet(
     filter_backends = (DjangoFilterBackend,)
     filterset_class = EndpointFilters
     capability: ClassVar[CapabilityTable] = {
-        **dict.fromkeys(("list", "retrieve", "traffic", "traffic_series", "logs"), Capability.FLEET_VIEW),
+        **dict.fromkeys(("list", "retrieve", "logs"), Capability.FLEET_VIEW),
+        **dict.fromkeys(("traffic", "traffic_series", "engine_series", "latency"), Capability.FLEET_VIEW),
         **dict.fromkeys(("create", "partial_update", "destroy", "scale", "restart", "rollback"), _MANAGE),
         **dict.fromkeys(("pause", "resume", "cancel"), _MANAGE),
         **dict.fromkeys(("nginx_conf", "haproxy_cfg"), _MANAGE),
