@@ -21,9 +21,10 @@ QUANTILES: Final = (0.5, 0.95, 0.99)
 # A gateway tells every 10 s; one that was silent for so long tells nothing of the traffic now.
 SILENT_AFTER: Final = timedelta(seconds=60)
 _STATUS_CLASSES: Final = ("2xx", "3xx", "4xx", "5xx")
+_FAILED: Final = ("5xx", "cut")
 
 _SUMS: Final = """
-    SELECT endpoint_id, SUM(requests), SUM(retries), SUM(limited), SUM(bytes_in), SUM(bytes_out), MAX(from_at)
+    SELECT endpoint_id, SUM(requests), SUM(retries), SUM(limited), SUM(bytes_in), SUM(bytes_out), SUM(tokens), MAX(from_at)
     FROM endpoints_endpointtraffic WHERE endpoint_id = ANY(%s) AND from_at >= %s AND from_at < %s GROUP BY endpoint_id
 """
 _STATUSES: Final = """
@@ -75,7 +76,8 @@ class Traffic:
     """What went through all gateways for one endpoint within [start, end).
 
     requests, …: None when no gateway told of anything in that time, which is not the same as no requests. statuses: by class
-    (`2xx`), everything else under its own key. latency: by part (queue, first_byte, total).
+    (`2xx`), everything else under its own key. latency: by part (queue, first_byte, total). tokens: of callers with a key,
+    None when there were none: nobody counts those of others.
     """
 
     start: datetime
@@ -85,6 +87,7 @@ class Traffic:
     limited: int | None = None
     bytes_in: int | None = None
     bytes_out: int | None = None
+    tokens: int | None = None
     statuses: Mapping[str, int] = field(default_factory=dict)
     latency: Mapping[str, Latency] = field(default_factory=dict)
     newest_at: datetime | None = None
@@ -93,6 +96,21 @@ class Traffic:
     def requests_per_second(self) -> float | None:
         """Return the mean rate over the whole time."""
         return None if self.requests is None else self.requests / (self.end - self.start).total_seconds()
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Return the mean rate of tokens, prompts and answers together."""
+        return None if self.tokens is None else self.tokens / (self.end - self.start).total_seconds()
+
+    @property
+    def error_percent(self) -> float | None:
+        """Return the share of requests that failed here (5xx, or broken off after they began); None without requests.
+
+        What callers did wrong, or gave up, and what a limit refused is not counted as an error.
+        """
+        if not self.requests:
+            return None
+        return 100 * sum(self.statuses.get(name, 0) for name in _FAILED) / self.requests
 
 
 def traffic_of(
@@ -110,13 +128,15 @@ def traffic_of(
         statuses[pk][_class_of(status)] += int(number)
     latency = _latencies([*between, list(parts)])
     is_told = len(sums) == len(ids) or Gateway.objects.filter(reported_at__gte=at - SILENT_AFTER).exists()
-    none = (0, 0, 0, 0, 0, None) if is_told else (None,) * 6
+    none = (0, 0, 0, 0, 0, None, None) if is_told else (None,) * 7
     found = {}
     for pk, made_at in endpoints.items():
         *numbers, newest = sums.get(pk, none)
-        requests, retries, limited, bytes_in, bytes_out = (None if each is None else int(each) for each in numbers)
+        requests, retries, limited, bytes_in, bytes_out, tokens = (
+            None if each is None else int(each) for each in numbers
+        )
         found[pk] = Traffic(
-            max(start, min(made_at, at - timedelta(seconds=10))), at, requests, retries, limited, bytes_in, bytes_out,
+            max(start, min(made_at, at - timedelta(seconds=10))), at, requests, retries, limited, bytes_in, bytes_out, tokens,
             statuses=dict(sorted(statuses[pk].items())),
             latency={part: latency.get((pk, part), Latency.of(_NOTHING)) for part in parts},
             newest_at=newest,

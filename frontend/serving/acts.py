@@ -14,7 +14,7 @@ from endpoints.models import Endpoint, Replica, Revision, Rollout
 from endpoints.services.endpoints import MOST_REPLICAS
 from endpoints.services.placing import room_for
 from frontend.formatting import duration
-from frontend.serving.costs import change_words, minus
+from frontend.serving.costs import change_words, difference_words, minus
 from panel.core.clock import now
 from panel.core.errors import InvalidInput
 
@@ -51,8 +51,8 @@ def count_of(text: str) -> int:
     return int(text)
 
 
-def _scale(endpoint: Endpoint, values: Mapping[str, str]) -> Ask:
-    count, running = count_of(values.get("replicas", "")), _open_replicas(endpoint)
+def _scale(endpoint: Endpoint, given: Mapping[str, str]) -> Ask:
+    count, running = count_of(given.get("replicas", "")), _open_replicas(endpoint)
     kept = [each for each in running if each.wanted == Wanted.RUN]
     said, before = [], _cost(endpoint)
     after = before
@@ -74,10 +74,14 @@ def _scale(endpoint: Endpoint, values: Mapping[str, str]) -> Ask:
             said += [_room_words(more, room), _("What serves now serves on.")]
     else:
         said.append(_("Nothing starts and nothing stops."))
+    if difference := difference_words(count - len(kept), before, after):
+        said.append(difference)
     said.append(change_words(before, after))
     title = ngettext("Change %(name)s to %(count)s replica?", "Change %(name)s to %(count)s replicas?", count)
     words = {"name": endpoint.name, "count": count}
     values = {"replicas": str(count)}
+    if given.get("from") == "list":
+        values["from"] = "list"
     return Ask("scale", title % words, _("Change"), said, is_danger=count == 0, values=values)
 
 

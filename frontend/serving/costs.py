@@ -4,7 +4,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from endpoints.costs import HourlyCost
-from frontend.money import rates_text
+from frontend.money import price_text, rates_text
 
 
 def cost_text(cost: HourlyCost) -> str:
@@ -26,6 +26,17 @@ def change_words(before: HourlyCost, after: HourlyCost) -> str:
     if before == after:
         return _("Cost per hour of its GPUs: %(before)s, as before.") % words
     return _("Cost per hour of its GPUs: %(before)s now, %(after)s afterwards.") % words
+
+
+def difference_words(count: int, before: HourlyCost, after: HourlyCost) -> str:
+    """Return what so many replicas more or less cost: "+1 = +¥9.80 per hour"; "" when nothing of it is known."""
+    sign = "+" if count > 0 else "−"
+    larger, smaller = (after, before) if count > 0 else (before, after)
+    change = minus(larger, smaller).known
+    if not change:
+        return ""
+    money = " ".join(f"{sign}{price_text(change[code].amount, code)}" for code in sorted(change))
+    return _("%(count)s = %(money)s per hour") % {"count": f"{sign}{abs(count)}", "money": money}
 
 
 def minus(cost: HourlyCost, part: HourlyCost) -> HourlyCost:

@@ -57,7 +57,7 @@ MANAGED = {
 PARTS = ("part=",)
 # Each includes 3 of the shell: session, person, silent agents.
 QUERIES = {
-    "/endpoints/": 19,
+    "/endpoints/": 22,
     "endpoint": 28,
     "endpoint-replicas": 7,
     "endpoint-revisions": 6,

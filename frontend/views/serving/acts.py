@@ -79,7 +79,7 @@ def _done(request: PageRequest, endpoint_id: int, ask: Ask) -> HttpResponse:
     if isinstance(result, Rollout) and ask.name in {"restart", "rollback"}:
         return HttpResponseRedirect(reverse("endpoint-run", args=[endpoint_id, result.pk]))
     messages.success(request, _("It is under way."))
-    return _back(endpoint_id)
+    return HttpResponseRedirect(reverse("endpoints")) if ask.values.get("from") == "list" else _back(endpoint_id)
 
 
 def _back(endpoint_id: int) -> HttpResponseRedirect:

@@ -6,6 +6,19 @@
 import { setStatus } from "../dom.js";
 import { live } from "../live.js";
 
+/** One more and one less are of the number that is wanted now. @param {Element} row @param {number} desired */
+function rescale(row, desired) {
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (row.querySelectorAll("a[data-scale]"))) {
+    const url = new URL(link.href);
+    const wanted = Math.max(desired + Number(link.dataset.scale), 0);
+    const said = link.querySelector("[data-count]");
+    url.searchParams.set("replicas", String(wanted));
+    link.href = url.href;
+    link.hidden = wanted === desired;
+    if (said !== null) said.textContent = String(wanted);
+  }
+}
+
 /** @param {HTMLElement} root */
 export function mount(root) {
   /** @type {Record<string, [string, string]>} */
@@ -28,6 +41,7 @@ export function mount(root) {
         const cell = row.querySelector(`[data-f="${name}"]`);
         if (cell !== null) cell.textContent = String(endpoint[name]);
       }
+      rescale(row, Number(endpoint.desired));
     }
   };
   const reload = () => location.reload();
