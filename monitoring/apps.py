@@ -27,11 +27,13 @@ class MonitoringConfig(AppConfig):
     def ready(self) -> None:
         """Make partitions after every migrate; fill the registry of live topics."""
         from fleet.assignments.parts import register_part
+        from monitoring.delivery.notices import register as register_tests
         from monitoring.diagnosing.wiring import register_all as register_diagnoses
         from monitoring.live.kinds import register_all
         from monitoring.probing.targets import assignments_part
 
         post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")
+        register_tests()
         register_all()
         register_diagnoses()
         register_part(assignments_part)

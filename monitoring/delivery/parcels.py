@@ -133,9 +133,7 @@ def _sent_before(rows: Sequence[Notification], past: Past, at: datetime) -> Parc
         members = [row for row in uncertain if _leader_id(row) == leader_id]
         if any(_is_claimed(row, at) or (row.retry_at is not None and row.retry_at > at) for row in members):
             continue
-        shares = sorted(_shares(members, past, []), key=lambda share: share.order)
-        if shares:
-            return Parcel(tuple(shares))
+        return Parcel(tuple(sorted(_shares(members, past, None), key=lambda share: share.order)))
     return None
 
 
@@ -145,14 +143,15 @@ def _free(rows: Sequence[Notification], at: datetime) -> list[Notification]:
     return [row for row in rows if row.topic not in busy]
 
 
-def _shares(rows: Sequence[Notification], past: Past, unowed: list[Notification]) -> list[Share]:
+def _shares(rows: Sequence[Notification], past: Past, unowed: list[Notification] | None) -> list[Share]:
+    """Return the share of each topic; ends that nobody is owed go to `unowed`, or are told all the same when it is None."""
     by_topic: dict[str, list[Notification]] = {}
     for row in rows:
         by_topic.setdefault(row.topic, []).append(row)
     shares = []
     for topic, its_rows in by_topic.items():
         opening = past.openings.get(topic)
-        if opening is None and all(row.kind == NoticeKind.RESOLVED for row in its_rows):
+        if unowed is not None and opening is None and all(row.kind == NoticeKind.RESOLVED for row in its_rows):
             unowed += its_rows
             continue
         shares.append(Share(tuple(its_rows), _part(its_rows, opening)))
@@ -162,8 +161,8 @@ def _shares(rows: Sequence[Notification], past: Past, unowed: list[Notification]
 def _part(rows: Sequence[Notification], opening: Opening | None) -> Part:
     first, last = rows[0], rows[-1]
     kind, severity, facts = str(last.kind), str(last.severity), dict(last.facts)
-    if opening is None and last.kind == NoticeKind.RESOLVED:
-        begun = next(row for row in rows if row.kind != NoticeKind.RESOLVED)
+    begun = next((row for row in rows if row.kind != NoticeKind.RESOLVED), None)
+    if opening is None and last.kind == NoticeKind.RESOLVED and begun is not None:
         kind, severity, facts = "recovered", str(begun.severity), {**begun.facts, **last.facts}
     elif opening is None and last.kind in {NoticeKind.UPDATE, NoticeKind.REMINDER}:
         kind, facts = "opening", {**first.facts, **last.facts}

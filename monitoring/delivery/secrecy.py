@@ -13,15 +13,13 @@ LONGEST_CONVERSATION: Final = 20_000
 
 
 def shown_url(url: str) -> str:
-    """Return an address without what makes it secret: scheme and host stay, and the first part of the path."""
+    """Return scheme and host of an address: what comes behind them is what makes it secret."""
     try:
         parts = urlsplit(url)
+        host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
     except ValueError:
         return HIDDEN
-    first = next((piece for piece in parts.path.split("/") if piece), "")
-    path = f"/{first}/{HIDDEN}" if parts.path.strip("/") != first else f"/{first}" if len(first) < 24 else f"/{HIDDEN}"
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
+    path = f"/{HIDDEN}" if parts.path.strip("/") or parts.query else "/"
     return urlunsplit((parts.scheme, f"[{host}]{port}" if ":" in host else f"{host}{port}", path, "", ""))
 
 

@@ -82,10 +82,10 @@ def build(message: Message, settings: Mapping[str, Any]) -> EmailMessage:
         mail["List-Unsubscribe"] = f"<{message.stop_url}>"
         mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail["X-Entity-Ref-ID"] = message.key
-    mail["Content-Language"] = "zh-CN" if message.language.startswith("zh") else message.language
     with override(message.language):
         mail.set_content(text_of(message), charset="utf-8", cte="base64")
         mail.add_alternative(html_of(message), subtype="html", charset="utf-8", cte="base64")
+    mail["Content-Language"] = "zh-CN" if message.language.startswith("zh") else message.language
     return mail
 
 
