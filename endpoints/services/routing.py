@@ -10,6 +10,7 @@ from endpoints.models import ApiKey, Endpoint, Gateway, Replica, RoutingClock, S
 from fleet.agent import orders
 from fleet.services.telling import assignments_change
 from panel.core.clock import now
+from panel.core.marks import probe_mark
 
 _CLOCK: Final = 1
 
@@ -40,7 +41,7 @@ def routing_version() -> int:
 
 def routed(replicas: "QuerySet[Replica]") -> "QuerySet[Replica]":
     """Return those of the replicas that gateways send requests to."""
-    return replicas.filter(ended_at=None, wanted=Wanted.RUN, state=ReplicaState.READY)
+    return replicas.filter(ended_at=None, wanted=Wanted.RUN, state=ReplicaState.READY, is_gated=False)
 
 
 def routes_since(*, have: int, gateway: Gateway) -> orders.Routes:
@@ -92,6 +93,7 @@ def _route(endpoint: Endpoint, gateway: Gateway | None) -> orders.Route:
         idle_seconds=endpoint.idle_seconds,
         health_path=revision.health_path if revision is not None else "",
         requires_key=endpoint.requires_key,
+        probe_mark=probe_mark("endpoint", endpoint.pk),
     )
 
 

@@ -54,16 +54,20 @@ def _row(gateway: Gateway, endpoint_id: int, from_at: datetime, told: orders.End
         in_flight=_count(told.in_flight) if told.in_flight is not None else None,
         retries=_count(told.retries),
         limited=_count(told.limited),
+        probes=_count(told.probes),
         tokens=_tokens(told),
     )
 
 
 def _tokens(told: orders.EndpointTraffic) -> int | None:
-    """Return the tokens of requests with a key, as engines reported them or gateways estimated them; None without such."""
+    """Return the tokens of callers with a key, as engines reported them or gateways estimated them; None without such callers.
+
+    What the panel's own probes have used is taken out.
+    """
     if not told.requests_by_key:
         return None
     counts = [*told.tokens_by_key.values(), *told.estimated_tokens_by_key.values()]
-    return min(sum(max(each, 0) for each in counts), 2**62)
+    return min(max(sum(max(each, 0) for each in counts) - max(told.probe_tokens, 0), 0), 2**62)
 
 
 def _count(value: int) -> int:

@@ -195,7 +195,8 @@ class Route(Struct, omit_defaults=True):
     for each replica in each gateway; what is beyond waits, as long as the endpoint's limit allows. first_byte_seconds: until
     the response's headers, then another replica is tried; idle_seconds: between two pieces of a stream (at least: a gateway
     may wait as long as for the first byte); total_seconds: of a whole request, None for no limit. health_path: for active
-    checks; empty: TCP only. requires_key: callers need one of `Routes.keys`.
+    checks; empty: TCP only. requires_key: callers need one of `Routes.keys`. probe_mark: requests that show it are the panel's
+    own probes, counted apart; it opens nothing and lifts no limit.
     """
 
     name: Name
@@ -209,6 +210,7 @@ class Route(Struct, omit_defaults=True):
     total_seconds: float | None = None
     health_path: Path = ""
     requires_key: bool = True
+    probe_mark: Annotated[str, Meta(max_length=64)] = ""
 
 
 class KeyRule(Struct, omit_defaults=True):
@@ -269,7 +271,8 @@ class EndpointTraffic(Struct, omit_defaults=True):
     before the end). queue: waiting before a replica was taken; first_byte: until the caller got the first byte; total: to the
     end. A request counts in the span in which it ended. retries: tries beyond the first. limited: answered 429 here.
     requests_by_key, tokens_by_key: by key id; tokens as the engines reported them. estimated_tokens_by_key: of streams whose
-    engine reported none (callers have to ask for it): one for each event, and one for four bytes of the request.
+    engine reported none (callers have to ask for it): one for each event, and one for four bytes of the request. probes: requests
+    of the panel's own probes, which are in no other number but those by key; probe_tokens: theirs, among those by key.
     """
 
     endpoint: Name
@@ -286,6 +289,8 @@ class EndpointTraffic(Struct, omit_defaults=True):
     requests_by_key: dict[str, int] = {}
     tokens_by_key: dict[str, int] = {}
     estimated_tokens_by_key: dict[str, int] = {}
+    probes: int = 0
+    probe_tokens: int = 0
 
 
 class TrafficReport(Struct, omit_defaults=True):

@@ -27,7 +27,7 @@ from panel.accounts.selectors.audit import audit_list, event_list
 RESULTS: Final = 50
 MOST_EVENTS: Final = 30
 CUT: Final = "••••"
-_SECRET_NAMES: Final = ("authorization", "api-key", "x-api-key", "cookie", "token", "secret", "password")
+_SECRET_NAMES: Final = ("authorization", "api-key", "x-api-key", "cookie", "token", "secret", "password", "probe-mark")
 _HTTP: Final = frozenset({"http", "kserve_ready", "kserve_infer"})
 
 

@@ -10,8 +10,9 @@ from fleet.agent.probes.target import Target, TargetError, check
 from monitoring.probing.models import Probe
 from monitoring.probing.tables import PANEL
 from panel.core.errors import InvalidInput
+from panel.core.marks import probe_mark
 
-SET_ELSEWHERE = frozenset({"id", "interval_seconds", "bearer", "run"})
+SET_ELSEWHERE = frozenset({"id", "interval_seconds", "bearer", "run", "mark"})
 
 
 def vantage_names(server_id: int) -> set[str]:
@@ -21,7 +22,12 @@ def vantage_names(server_id: int) -> set[str]:
 
 def target_of(probe: Probe) -> Target:
     """Return what a prober is given. Raises InvalidInput that says what to change."""
-    return target_read(probe.target, number=probe.pk or 0, interval_seconds=probe.interval_seconds, bearer=probe.bearer)
+    target = target_read(
+        probe.target, number=probe.pk or 0, interval_seconds=probe.interval_seconds, bearer=probe.bearer
+    )
+    if probe.subject_kind and probe.subject_id is not None:
+        return replace(target, mark=probe_mark(probe.subject_kind, probe.subject_id))
+    return target
 
 
 def target_read(given: dict[str, Any], *, number: int, interval_seconds: float, bearer: str) -> Target:

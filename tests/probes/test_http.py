@@ -204,11 +204,11 @@ async def test_followed_redirects_are_recorded_one_by_one_and_secrets_stay_behin
         await peer.answer(302, headers=[f"location: http://127.0.0.1:{second.port}/there"])
 
     async with Server(fine) as second, Server(away) as first:
-        found = await prober.run(target(port=first.port, follow=1, bearer="secret", headers={"x-key": "k"}))
+        found = await prober.run(target(port=first.port, follow=1, bearer="secret", mark="m1", headers={"x-key": "k"}))
     assert (found.outcome, [hop.status for hop in found.hops]) == ("ok", [302])
     assert found.hops[0].tcp_ms is not None
-    assert "authorization" in first.asked[0].headers
-    assert not {"authorization", "x-key"} & set(second.asked[0].headers)
+    assert {"authorization", "x-fleetdeck-probe-mark"} <= set(first.asked[0].headers)
+    assert not {"authorization", "x-key", "x-fleetdeck-probe-mark"} & set(second.asked[0].headers)
 
 
 async def test_no_more_redirects_are_followed_than_allowed(prober):

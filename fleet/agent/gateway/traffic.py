@@ -38,6 +38,7 @@ class Line(msgspec.Struct):
     n: float | None = None
     v: float | None = None
     r: str | None = None
+    p: str | None = None
 
     @property
     def ended_ms(self) -> int:
@@ -74,9 +75,16 @@ class EndpointSums:
         self.by_key: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.estimated: Counter[str] = Counter()
+        self.probes = self.probe_tokens = 0
 
     def add(self, line: Line) -> None:
-        """Count one request."""
+        """Count one request; one of the panel's own probes is no load, and stands only among what its key has used."""
+        if line.k is not None:
+            self.by_key[line.k] += 1
+            self._add_tokens(line.k, line)
+        if line.p is not None:
+            self.probes += 1
+            return
         flags = frozenset(line.f.split(","))
         self.statuses[status_of(line.c, flags)] += 1
         if line.c == 429 and (flags & LIMITED_FLAGS or line.r):
@@ -91,15 +99,16 @@ class EndpointSums:
         self.bytes_in += line.i
         self.bytes_out += line.o
         self.retries += max((line.a or 1) - 1, 0)
-        if line.k is not None:
-            self.by_key[line.k] += 1
-            self._add_tokens(line.k, line)
 
     def _add_tokens(self, key: str, line: Line) -> None:
+        reported = int(line.n) if line.n is not None else 0
+        estimated = int(line.v) + line.i // BYTES_PER_TOKEN if line.n is None and line.v else 0
         if line.n is not None:
-            self.tokens[key] += int(line.n)
-        elif line.v:
-            self.estimated[key] += int(line.v) + line.i // BYTES_PER_TOKEN
+            self.tokens[key] += reported
+        elif estimated:
+            self.estimated[key] += estimated
+        if line.p is not None:
+            self.probe_tokens += reported + estimated
 
     def traffic(self, endpoint: str, in_flight: int | None) -> EndpointTraffic:
         """Return what is reported of it."""
@@ -118,6 +127,8 @@ class EndpointSums:
             requests_by_key=dict(self.by_key),
             tokens_by_key=dict(self.tokens),
             estimated_tokens_by_key=dict(self.estimated),
+            probes=self.probes,
+            probe_tokens=self.probe_tokens,
         )
 
 

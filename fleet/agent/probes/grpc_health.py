@@ -12,7 +12,7 @@ from fleet.agent.probes.job import Job
 from fleet.agent.probes.link import LostError
 from fleet.agent.probes.result import ProbeError, Trace, plain
 from fleet.agent.probes.target import Target
-from fleet.agent.probes.web import AGENT, PROBE_HEADER
+from fleet.agent.probes.web import AGENT, MARK_HEADER, PROBE_HEADER
 
 PATH: Final = "/grpc.health.v1.Health/Check"
 LONGEST_MESSAGE: Final = 4096
@@ -114,6 +114,8 @@ def _headers(target: Target, vantage: str) -> list[tuple[str, str]]:
         ("user-agent", AGENT),
         (PROBE_HEADER.lower(), vantage),
     ]
+    if target.mark:
+        headers.append((MARK_HEADER.lower(), target.mark))
     if target.bearer:
         headers.append(("authorization", f"Bearer {target.bearer}"))
     return headers + [(key.lower(), value) for key, value in target.headers.items()]

@@ -107,7 +107,15 @@ def _onward(target: Target, onward: SplitResult, status: int) -> Target:
     path = (onward.path or "/") + (f"?{onward.query}" if onward.query else "")
     changes: dict[str, object] = {"path": path}
     if not is_same:
-        changes |= {"host": host, "port": port, "is_tls": is_tls, "server_name": "", "bearer": "", "headers": {}}
+        changes |= {
+            "host": host,
+            "port": port,
+            "is_tls": is_tls,
+            "server_name": "",
+            "bearer": "",
+            "mark": "",
+            "headers": {},
+        }
     if status in {301, 302, 303} and target.method == "POST":
         changes |= {"method": "GET", "body": None}
     try:

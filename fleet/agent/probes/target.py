@@ -43,6 +43,7 @@ class Target(Struct, omit_defaults=True, kw_only=True, frozen=True):
     connection of a warm probe. server: of `dns`, an address with an optional port; empty for the system's own resolver.
     expected: of `dns`, addresses of which one has to be in the answer. service: of gRPC health.
     is_control: tells how this place itself is; slow_ms: over this the control counts as bad.
+    mark: shown to gateways of ours, which count such requests apart from load.
     run: another number than before asks for one probe at once, beside the interval.
     """
 
@@ -79,6 +80,7 @@ class Target(Struct, omit_defaults=True, kw_only=True, frozen=True):
     is_control: bool = False
     slow_ms: float | None = None
     run: int = 0
+    mark: Annotated[str, Meta(max_length=64)] = ""
 
     @property
     def default_port(self) -> int:

@@ -16,6 +16,7 @@ from fleet.agent.probes.target import Target
 AGENT: Final = "fleetdeck-probe"
 # Marks a request as a probe, so that whoever counts load can take it out again.
 PROBE_HEADER: Final = "X-Fleetdeck-Probe"
+MARK_HEADER: Final = "X-Fleetdeck-Probe-Mark"
 MOST_INFORMATIONAL: Final = 16
 # After so many pieces of a body the event loop gets a turn: a flood of tiny chunks is no way to stop the clock.
 TURN: Final = 64
@@ -52,6 +53,8 @@ def request_of(target: Target, vantage: str, *, method: str = "", path: str = ""
         (PROBE_HEADER, vantage),
         ("Accept-Encoding", "identity"),
     ]
+    if target.mark:
+        headers.append((MARK_HEADER, target.mark))
     if target.bearer:
         headers.append(("Authorization", f"Bearer {target.bearer}"))
     own = {key.lower() for key in target.headers}

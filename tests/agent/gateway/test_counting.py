@@ -49,6 +49,15 @@ def test_first_byte_is_the_bodys_where_the_log_has_it_and_the_headers_otherwise(
     assert told.in_flight is None
 
 
+def test_probes_of_the_panel_are_counted_apart_and_only_their_key_pays_for_them():
+    asked = {"e": "a", "q": 1_000, "b": 4_000, "d": 9, "k": "41", "i": 40, "o": 100}
+    lines = [Line("1000", 200, n=30, **asked), Line("1000", 503, n=7, p="1", **asked), Line("1000", 429, p="1", e="a")]
+    (told,) = traffic_of(lines, {})
+    assert (told.requests, told.statuses, told.probes) == (1, {"2xx": 1}, 2)
+    assert (told.queue.count, told.first_byte.count, told.total.count, told.bytes_out) == (1, 1, 1, 100)
+    assert (told.requests_by_key, told.tokens_by_key, told.probe_tokens) == ({"41": 2}, {"41": 37}, 7)
+
+
 class Box:
     """A panel and a data plane for a shipper."""
 

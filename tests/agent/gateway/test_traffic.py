@@ -164,3 +164,32 @@ def test_the_log_is_moved_aside_without_losing_or_repeating_a_line(place, replic
     eventually(lambda: place.panel.requests("logged") - before, lambda count: count >= sent, seconds=60)
     eventually(old.exists, lambda is_there: not is_there, seconds=10)
     assert place.panel.requests("logged") - before == sent
+
+
+def test_a_request_with_the_endpoint_s_mark_is_a_probe_and_neither_key_nor_limit_yields_to_it(place, replicas):
+    one, _two = replicas
+    slow_key = KEY[:-4] + "slow"
+    marked = {"x-fleetdeck-probe-mark": "m" * 32}
+    route = chat("marked", one.upstream(1, slots=4), first_byte_seconds=30.0, idle_seconds=30.0, probe_mark="m" * 32)
+    place.say(route, keys=[rule(41), rule(61, slow_key, requests_per_minute=3)])
+    ready(place, "/marked/echo")
+    eventually(lambda: place.get("/marked/echo", slow_key).status_code, lambda status: status == 200, seconds=10)
+    statuses = [place.get("/marked/echo", slow_key, headers=marked).status_code for _ in range(6)]
+    assert (statuses[0], statuses[-1]) == (200, 429)
+    assert place.get("/marked/echo", None, headers=marked).status_code == 401
+    eventually(lambda: sum(each.probes for each in place.panel.traffic("marked")), lambda count: count == 7, seconds=10)
+    assert total(place, "marked", "requests_by_key")["61"] == 7
+    callers = place.panel.requests("marked")
+    wrong = {"x-fleetdeck-probe-mark": "n" * 32, "x-fleetdeck-probe": "panel"}
+    assert place.get("/marked/echo", headers=wrong).status_code == 200
+    eventually(lambda: place.panel.requests("marked"), lambda count: count == callers + 1, seconds=10)
+
+
+def test_what_marks_a_probe_does_not_reach_replicas(place, replicas):
+    one, _two = replicas
+    place.say(chat("quiet", one.upstream(1, slots=4), probe_mark="m" * 32), keys=[rule(41)])
+    ready(place, "/quiet/echo")
+    seen = place.get("/quiet/echo", headers={"x-fleetdeck-probe-mark": "m" * 32, "x-fleetdeck-probe": "panel"}).json()
+    names = {name.lower() for name in seen["headers"]}
+    assert "x-fleetdeck-probe" in names
+    assert "x-fleetdeck-probe-mark" not in names

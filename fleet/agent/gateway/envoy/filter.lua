@@ -151,11 +151,21 @@ local function admit(handle, endpoint, now)
   return true
 end
 
+-- Notes for the log that a request is a probe of the panel's own. That changes nothing else: keys and limits hold for it.
+local function note_probe(handle, headers, mark)
+  local shown = headers:get("x-fleetdeck-probe-mark")
+  headers:remove("x-fleetdeck-probe-mark")
+  if mark and mark ~= "" and shown == mark then
+    handle:streamInfo():dynamicMetadata():set("fleetdeck", "probe", "1")
+  end
+end
+
 function envoy_on_request(handle)
   local route = handle:metadata()
   local endpoint = route:get("endpoint")
   if not endpoint then return end
   local headers = handle:headers()
+  note_probe(handle, headers, route:get("probe_mark"))
   if (tonumber(headers:get("content-length") or "0") or 0) > LARGEST_BODY then
     return refuse(handle, "413", "invalid_request_error", "request_too_large", "The request's body is larger than this gateway takes.")
   end

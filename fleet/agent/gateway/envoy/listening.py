@@ -33,6 +33,7 @@ LOG_FIELDS: Final = {
     "n": "%DYNAMIC_METADATA(fleetdeck:tokens)%",
     "v": "%DYNAMIC_METADATA(fleetdeck:events)%",
     "r": "%DYNAMIC_METADATA(fleetdeck:refusal)%",
+    "p": "%DYNAMIC_METADATA(fleetdeck:probe)%",
 }
 
 

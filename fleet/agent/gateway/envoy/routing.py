@@ -46,7 +46,12 @@ def _forward(route: Route, prefix: str) -> Config:
         "match": {"prefix": prefix},
         "metadata": {
             "filter_metadata": {
-                LUA: {"endpoint": route.name, "requires_key": route.requires_key, "limit": route.in_flight_limit}
+                LUA: {
+                    "endpoint": route.name,
+                    "requires_key": route.requires_key,
+                    "limit": route.in_flight_limit,
+                    "probe_mark": route.probe_mark,
+                }
             }
         },
         "route": {
