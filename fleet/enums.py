@@ -119,6 +119,14 @@ class PriceUnit(models.TextChoices):
     ONCE = "once", _("once")
 
 
+class TimeStep(models.IntegerChoices):
+    """In which steps the time of a run is billed, in seconds."""
+
+    SECOND = 1, _("Each second")
+    MINUTE = 60, _("Whole minutes")
+    HOUR = 3600, _("Whole hours")
+
+
 class BilledMode(models.TextChoices):
     """How a machine is billed for a while."""
 

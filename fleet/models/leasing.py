@@ -106,7 +106,18 @@ class Offer(models.Model):
         return f"{self.gpu_count} × {self.gpu_model or self.raw_gpu} {self.region}"
 
 
-class Lease(models.Model):
+class TimeTerms(models.Model):
+    """How the time of a run is counted (`fleet.leasing.terms`): agreed on a lease, kept with each of its runs."""
+
+    step_seconds = models.PositiveIntegerField(default=1)
+    least_seconds = models.PositiveIntegerField(default=0)
+    free_seconds = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+
+class Lease(TimeTerms):
     """The billed thing. Open until the provider confirms that it is gone (`ended_at`), whatever its state says before.
 
     name: given to the provider as name or tag, `fleetdeck-<install>-<id>`; of found machines the provider's own name.
@@ -261,10 +272,11 @@ class LeasePrice(models.Model):
         return f"{self.component} {self.amount} {self.currency}/{self.unit}"
 
 
-class BilledInterval(models.Model):
+class BilledInterval(TimeTerms):
     """A stretch of time in which a lease was billed in one mode, as the provider told or as must be assumed.
 
-    ended_at: null while it runs. is_confirmed: its end was told by the provider, not assumed.
+    ended_at: null while it runs. is_confirmed: its end was told by the provider, not assumed. Its terms are those of the lease
+    when it began: what was billed is not counted anew by later ones.
     """
 
     lease = models.ForeignKey(Lease, on_delete=models.CASCADE, related_name="intervals")

@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from fleet.enums import BilledMode
-from fleet.leasing.costs import Cost, cost, rate
+from fleet.leasing.costs import Cost, Interval, cost, rate
 from fleet.leasing.exchange import Joint, Rate, in_currency, joint
+from fleet.leasing.terms import LONGEST_STEP, billed
 from fleet.models import BilledInterval, ExchangeRate, Lease, LeasePrice
 from panel.core.money import Money, sums
 
@@ -26,12 +27,17 @@ def _prices(lease_ids: Collection[int]) -> dict[int, list[LeasePrice]]:
 
 def lease_costs(*, lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, Cost]:
     """Return what each lease cost within [start, end): two queries however many."""
-    prices = _prices(lease_ids)
-    intervals: dict[int, list[BilledInterval]] = defaultdict(list)
-    rows = BilledInterval.objects.filter(lease__in=lease_ids, started_at__lt=end).exclude(ended_at__lte=start)
-    for row in rows:
-        intervals[row.lease_id].append(row)
+    prices, intervals = _prices(lease_ids), _billed(lease_ids, start, end)
     return {pk: cost(intervals[pk], prices[pk], start=start, end=end) for pk in lease_ids}
+
+
+def _billed(lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, list[Interval]]:
+    """Return each lease's stretches as its provider counts them; those that are rounded up reach beyond their end."""
+    rows: dict[int, list[BilledInterval]] = defaultdict(list)
+    found = BilledInterval.objects.filter(lease__in=lease_ids, started_at__lt=end)
+    for row in found.exclude(ended_at__lte=start - LONGEST_STEP):
+        rows[row.lease_id].append(row)
+    return defaultdict(list, {pk: list(billed(each)) for pk, each in rows.items()})
 
 
 def lease_rates(*, leases: Sequence[Lease], at: datetime) -> dict[int, dict[str, Money] | None]:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from fleet.enums import LeaseOrigin, LeaseState, PriceComponent, PriceUnit, Wanted
 from fleet.leasing.costs import hourly
+from fleet.leasing.terms import TIME_TERMS
 from fleet.models import Lease, ProviderAccount, Server
 from fleet.providers.base import Billing, MachineStatus
 from fleet.providers.registry import provider_type
@@ -26,7 +27,16 @@ from panel.core.money import Money
 
 YEARS: Final = range(2000, 2200)
 HIGHEST_FEE: Final = Decimal(10) ** 9
-TYPED_FIELDS: Final = ("landlord", "notes", "renews_at", "is_renewing", "reminder_days", "region", "billing")
+TYPED_FIELDS: Final = (
+    "landlord",
+    "notes",
+    "renews_at",
+    "is_renewing",
+    "reminder_days",
+    "region",
+    "billing",
+    *TIME_TERMS,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +64,7 @@ def lease_type_in(
     """Write down a contract for a machine that no API tells of. Raises InvalidInput.
 
     started_at: since when it is paid. spec: what was agreed {gpu_model, gpu_count, gpu_memory_bytes, …}. terms: any of
-    landlord, notes, renews_at, is_renewing, reminder_days, region. account: one of machines without an API.
+    TYPED_FIELDS. account: one of machines without an API.
     """
     name = clean_text(name, 200)
     if not name:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from fleet.enums import LeaseState, PriceComponent, PriceUnit, Wanted
 from fleet.leasing.lifecycle import LEASE_TRANSITIONS, Life, billed_mode, state_after_loss, state_after_status
+from fleet.leasing.terms import TIME_TERMS
 from fleet.models import BilledInterval, Lease, LeasePrice
 from fleet.providers.base import Machine, MachineStatus
 from fleet.reasons import Reason
@@ -115,7 +116,8 @@ def bill(lease: Lease, at: datetime, *, is_confirmed: bool) -> None:
         running.is_confirmed = is_confirmed
         running.save(update_fields=["ended_at", "is_confirmed"])
     if mode is not None:
-        BilledInterval.objects.create(lease=lease, mode=mode, started_at=at)
+        terms = {name: getattr(lease, name) for name in TIME_TERMS}
+        BilledInterval.objects.create(lease=lease, mode=mode, started_at=at, **terms)
 
 
 def price_set(

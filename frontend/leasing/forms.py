@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from fleet.enums import PriceComponent, PriceUnit
+from fleet.enums import PriceComponent, PriceUnit, TimeStep
 from fleet.models import ProviderAccount, Server
 from fleet.providers.base import Billing, Field
 from fleet.services.contracts import PricePart
@@ -227,6 +227,13 @@ class TermsForm(forms.Form):
     renews_at = _moment(_("Paid until"), required=False)
     is_renewing = forms.BooleanField(label=_("Renews by itself"), required=False)
     reminder_days = forms.IntegerField(label=_("Remind so many days before"), min_value=0, max_value=365, initial=7)
+    step_seconds = forms.TypedChoiceField(
+        label=_("Time is billed in"), choices=TimeStep.choices, initial=TimeStep.SECOND, coerce=int,
+    )  # fmt: skip
+    least_seconds = forms.IntegerField(label=_("At least, in seconds"), min_value=0, max_value=86_400, initial=0)
+    free_seconds = forms.IntegerField(
+        label=_("Free at the start of a run, in seconds"), min_value=0, max_value=86_400, initial=0
+    )
     notes = forms.CharField(label=_("Notes"), max_length=4000, required=False, widget=forms.Textarea(attrs={"rows": 3}))
 
 

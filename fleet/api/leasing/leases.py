@@ -22,7 +22,7 @@ from fleet.api.leasing.serializers import (
     joint_shown,
 )
 from fleet.api.servers import ReasonSerializer
-from fleet.enums import OperationKind, PriceComponent, PriceUnit
+from fleet.enums import OperationKind, PriceComponent, PriceUnit, TimeStep
 from fleet.models import Lease, ProviderAccount
 from fleet.providers.base import Billing
 from fleet.selectors.costs import joint_total, lease_costs, month_start
@@ -50,6 +50,15 @@ class TermsSerializer(serializers.Serializer[Any]):
     renews_at = serializers.DateTimeField(required=False, allow_null=True, help_text="The end of the paid term.")
     is_renewing = serializers.BooleanField(required=False)
     reminder_days = serializers.IntegerField(min_value=0, max_value=365, required=False)
+    step_seconds = serializers.ChoiceField(
+        choices=TimeStep.choices, required=False, help_text="A run counts in whole steps of so many seconds."
+    )
+    least_seconds = serializers.IntegerField(
+        min_value=0, max_value=86_400, required=False, help_text="A run counts as at least so many seconds."
+    )
+    free_seconds = serializers.IntegerField(
+        min_value=0, max_value=86_400, required=False, help_text="So many seconds of each run cost nothing."
+    )
     prices = PartSerializer(many=True, required=False, help_text="A new price per component; others stay.")
     effective_from = serializers.DateTimeField(
         required=False, help_text="Since when the prices count; now when left out."

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from fleet.enums import LeaseOrigin, OperationKind
+from fleet.leasing.terms import TIME_TERMS
 from fleet.models import Lease
 from fleet.providers.base import Billing
 from fleet.selectors.costs import lease_costs
@@ -40,7 +41,7 @@ from panel.core.errors import FleetdeckError, InvalidInput
 
 LISTED: Final = 20
 ACTS: Final = {"start", "stop", "reboot", "snapshot", "terminate"}
-_TERMS: Final = ("landlord", "region", "billing", "renews_at", "is_renewing", "reminder_days", "notes")
+_TERMS: Final = ("landlord", "region", "billing", "renews_at", "is_renewing", "reminder_days", "notes", *TIME_TERMS)
 
 
 def _back(lease_id: int) -> HttpResponseRedirect:
