@@ -17,6 +17,7 @@ from fleet.enums import BilledMode, PriceComponent, PriceUnit
 from panel.core.money import Money, sums
 
 HOUR: Final = timedelta(hours=1)
+_MICROSECONDS_OF_HOUR: Final = Decimal(3_600_000_000)
 _FIXED_HOURS: Final = {PriceUnit.HOUR: 1, PriceUnit.DAY: 24, PriceUnit.WEEK: 168}
 
 
@@ -50,9 +51,18 @@ class Cost:
 
 
 def hours_between(start: datetime, end: datetime) -> Decimal:
-    """Return the exact hours from start to end, 0 when end is not later."""
-    microseconds = max((end - start) // timedelta(microseconds=1), 0)
-    return Decimal(microseconds) / Decimal(3_600_000_000)
+    """Return the hours that pass from start to end (23 or 25 on days on which clocks change), 0 when end is not later."""
+    return _microseconds(start, end) / _MICROSECONDS_OF_HOUR
+
+
+def _microseconds(start: datetime, end: datetime) -> Decimal:
+    passed = end.astimezone(UTC) - start.astimezone(UTC)  # within one zone Python subtracts what clocks show
+    return Decimal(max(passed // timedelta(microseconds=1), 0))
+
+
+def _price_of(amount: Decimal, unit_hours: int, start: datetime, end: datetime) -> Decimal:
+    """Return what the time costs at so much for so many hours; divided once and last, so that round sums stay round."""
+    return amount * _microseconds(start, end) / (unit_hours * _MICROSECONDS_OF_HOUR)
 
 
 def hours_of_month(at: datetime) -> int:
@@ -70,11 +80,14 @@ def hourly(amount: Decimal, unit: str, at: datetime) -> Decimal:
     """Return what one hour at this time costs at so much a unit; 0 for what is paid once."""
     if unit == PriceUnit.ONCE:
         return Decimal(0)
+    return amount / _hours_of(unit, at)
+
+
+def _hours_of(unit: str, at: datetime) -> int:
+    """Return how many hours a lasting unit has at this time."""
     if unit == PriceUnit.MONTH:
-        return amount / hours_of_month(at)
-    if unit == PriceUnit.YEAR:
-        return amount / hours_of_year(at)
-    return amount / _FIXED_HOURS[PriceUnit(unit)]
+        return hours_of_month(at)
+    return hours_of_year(at) if unit == PriceUnit.YEAR else _FIXED_HOURS[PriceUnit(unit)]
 
 
 def _months(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
@@ -91,12 +104,9 @@ def _part_cost(price: Price, start: datetime, end: datetime) -> Decimal:
     """Return what one part costs from start to end, within which it is in force."""
     if price.unit == PriceUnit.ONCE:
         return price.amount if start == price.effective_from else Decimal(0)
-    if price.unit in _FIXED_HOURS:
-        return hours_between(start, end) * hourly(price.amount, price.unit, start)
-    return sum(
-        (hours_between(first, last) * hourly(price.amount, price.unit, first) for first, last in _months(start, end)),
-        Decimal(0),
-    )
+    spans = [(start, end)] if price.unit in _FIXED_HOURS else _months(start, end)
+    costs = (_price_of(price.amount, _hours_of(price.unit, first), first, last) for first, last in spans)
+    return sum(costs, Decimal(0))
 
 
 def _in_force(price: Price, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
@@ -128,6 +138,7 @@ def _known_hours(prices: Sequence[Price], mode: str, start: datetime, end: datet
 
 def cost(intervals: Iterable[Interval], prices: Sequence[Price], *, start: datetime, end: datetime) -> Cost:
     """Return what a lease cost within [start, end). end: at the latest now, since an open interval counts up to it."""
+    start, end = start.astimezone(UTC), end.astimezone(UTC)
     amounts: list[Money] = []
     hours = unknown = Decimal(0)
     for interval in intervals:
