@@ -234,7 +234,7 @@ class ServerRow:
     @property
     def memory_limit_bytes(self) -> int | None:
         """Return the memory that the machine may use; None before it told."""
-        return self.server.memory_limit_bytes
+        return self.server.memory_limit_bytes if self.has_reported else None
 
     @property
     def gpu_ids(self) -> list[int]:

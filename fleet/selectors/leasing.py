@@ -6,7 +6,17 @@ from decimal import Decimal
 from statistics import median
 from typing import Final
 
-from django.db.models import Count, F, Prefetch, Q, QuerySet
+from django.db.models import (
+    Count,
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    Func,
+    Prefetch,
+    Q,
+    QuerySet,
+)
 
 from fleet.enums import BilledMode, LeaseState, OperationKind, OperationState
 from fleet.leasing.breakeven import WINDOW, BreakEven, break_even
@@ -152,6 +162,14 @@ def exchange_rate_list() -> QuerySet[ExchangeRate]:
 def leases_unconfirmed() -> QuerySet[Lease]:
     """Return the leases whose end was asked for and not confirmed in time: they are still billed."""
     return lease_list(is_open=True, state=[LeaseState.TERMINATION_UNCONFIRMED])
+
+
+def leases_renewing(*, at: datetime) -> QuerySet[Lease]:
+    """Return open leases whose paid term ends within their reminder days, or has ended, the soonest first."""
+    reminder = Func(F("reminder_days"), template="make_interval(days => %(expressions)s)", output_field=DurationField())
+    reminded_from = ExpressionWrapper(F("renews_at") - reminder, output_field=DateTimeField())
+    open_leases = Lease.objects.select_related("server").filter(ended_at=None, renews_at__isnull=False)
+    return open_leases.annotate(reminded_from=reminded_from).filter(reminded_from__lte=at).order_by("renews_at", "pk")
 
 
 def usual_seconds(*, kind: OperationKind, account_kind: str) -> float | None:

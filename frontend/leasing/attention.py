@@ -11,8 +11,9 @@ from fleet.enums import AccountHealth, DriftKind
 from fleet.models import Drift, Lease, ProviderAccount
 from fleet.reasons import REASON_WORDS, Reason
 from fleet.selectors.costs import lease_rates
-from fleet.selectors.leasing import leases_unconfirmed
+from fleet.selectors.leasing import leases_renewing, leases_unconfirmed
 from frontend.attention import Attention
+from frontend.formatting import ago
 from frontend.leasing.tabs import open_drifts
 from frontend.money import price_text, rates_text
 from panel.core.enums import Severity
@@ -27,13 +28,14 @@ _SEVERITY: Final = {
 
 
 def rental_attention(now: datetime) -> list[Attention]:
-    """Return what needs somebody. Six queries at most."""
+    """Return what needs somebody. Seven queries at most."""
     unconfirmed = list(leases_unconfirmed().order_by("pk")[:LISTED])
     rates = lease_rates(leases=unconfirmed, at=now) if unconfirmed else {}
     return [
         *(_unconfirmed(lease, rates_text(rates[lease.pk] or {})) for lease in unconfirmed),
         *(_drift(drift) for drift in open_drifts().order_by("-first_seen_at")[:LISTED]),
         *_accounts(),
+        *(_renewal(lease, now) for lease in leases_renewing(at=now)[:LISTED]),
     ]
 
 
@@ -67,6 +69,22 @@ def _drift(drift: Drift) -> Attention:
     )
     severity = _SEVERITY[DriftKind(drift.kind)]
     return Attention(f"drift.{drift.pk}", severity, sentence, hint, _("Decide"), reverse("drift"), drift.first_seen_at)
+
+
+def _renewal(lease: Lease, now: datetime) -> Attention:
+    assert lease.renews_at is not None  # noqa: S101 (asked for by the selector)
+    words = {"name": lease.title, "when": ago(lease.renews_at, now)}
+    if lease.renews_at <= now:
+        sentence = _("%(name)s: its paid term ended %(when)s.") % words
+        hint = _("Write down the new term, or close the contract.")
+    elif lease.is_renewing:
+        sentence = _("%(name)s: its paid term renews itself %(when)s.") % words
+        hint = _("Until then it can be ended.")
+    else:
+        sentence = _("%(name)s: its paid term ends %(when)s and does not renew itself.") % words
+        hint = _("Renew it at its provider, or move its work away before.")
+    severity = Severity.INFO if lease.is_renewing else Severity.WARNING
+    return Attention(f"renews.{lease.pk}", severity, sentence, hint, _("Open lease"), reverse("lease", args=[lease.pk]))
 
 
 def _accounts() -> Iterator[Attention]:

@@ -39,6 +39,8 @@ _MIXINS: Final = {
     OperationKind.SNAPSHOT: HasSnapshots,
     OperationKind.TERMINATE: CanOrder,
 }
+DAY_SECONDS: Final = 86_400
+HOUR_SECONDS: Final = 3_600
 ENOUGH_HOURS: Final = 24  # a comparison of fewer billed hours would say more of their number than of the prices
 _RUNNING: Final = frozenset({LeaseState.ACTIVE, LeaseState.BOOTING, LeaseState.UNKNOWN})
 _FROM: Final[Mapping[OperationKind, frozenset[LeaseState]]] = {
@@ -228,8 +230,12 @@ def renewal_words(lease: Lease, now: datetime) -> str:
     """Return when the paid term ends and what happens then, empty without one."""
     if lease.renews_at is None or lease.ended_at is not None:
         return ""
-    days = (lease.renews_at - now).days
-    if days < 0:
+    seconds = (lease.renews_at - now).total_seconds()
+    if seconds <= 0:
         return _("The paid term is over.")
+    # To the nearest, as “in 5 days” beside it (see frontend.formatting.ago).
+    days, hours = int(seconds / DAY_SECONDS + 0.5), int(seconds / HOUR_SECONDS + 0.5)
     left = ngettext("%(days)s day left", "%(days)s days left", days) % {"days": days}
+    if seconds < DAY_SECONDS:
+        left = ngettext("%(hours)s hour left", "%(hours)s hours left", hours) % {"hours": hours}
     return _("%(left)s, then it renews by itself.") % {"left": left} if lease.is_renewing else left

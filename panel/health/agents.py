@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 from fleet.enums import ServerState
 from fleet.models import Agent, Server
 from panel.core.health import Check, CheckStatus
-from panel.health.words import seconds
+from panel.health.words import phrases, seconds, things
 
 SKEW_WARNING_SECONDS: Final = 5.0
 NAMES_SHOWN: Final = 5
@@ -21,7 +21,7 @@ NAMES_SHOWN: Final = 5
 def names(values: Iterable[str]) -> str:
     """Return the first few names, and how many more there are."""
     everything = list(values)
-    shown = ", ".join(everything[:NAMES_SHOWN])
+    shown = things(everything[:NAMES_SHOWN])
     more = len(everything) - NAMES_SHOWN
     return shown if more <= 0 else _("%(names)s and %(count)s more") % {"names": shown, "count": more}
 
@@ -54,7 +54,7 @@ def _silent_check(total: int) -> Check:
 def _version_check(agents: list[tuple[str, str]]) -> Check:
     versions = Counter(version or _("unknown") for _name, version in agents)
     others = [name for name, version in agents if version != settings.VERSION]
-    value = ", ".join(f"{version} × {count}" for version, count in versions.most_common()) or _("no agents")
+    value = things(f"{version} × {count}" for version, count in versions.most_common()) or _("no agents")
     advice = ""
     if others:
         advice = _("Run the install line again on: %(names)s") % {"names": names(others)}
@@ -79,5 +79,5 @@ def _lost_check() -> Check:
     )
     spooled, lost = totals["spooled"] or 0, totals["lost"] or 0
     waiting = ngettext("%(count)s report waits on the agents", "%(count)s reports wait on the agents", spooled)
-    value = waiting % {"count": spooled} + ", " + _("%(count)s samples lost") % {"count": lost}
+    value = phrases(waiting % {"count": spooled}, _("%(count)s samples lost") % {"count": lost})
     return Check("agents_lost_samples", _("Undelivered readings"), CheckStatus.OK, value, number=lost)

@@ -11,7 +11,7 @@ from monitoring.delivery.heartbeats import heartbeat_age_seconds
 from monitoring.delivery.selectors import delivery_trouble, outbox_waiting
 from panel.core.clock import now
 from panel.core.health import Check, CheckStatus
-from panel.health.words import seconds
+from panel.health.words import phrases, seconds
 
 SILENT_WARNING_SECONDS: Final = 90.0
 SILENT_CRITICAL_SECONDS: Final = 180.0
@@ -35,7 +35,7 @@ def delivery_checks() -> Iterable[Check]:
     status = _grade(age, WAIT_WARNING_SECONDS, WAIT_CRITICAL_SECONDS)
     value = ngettext("%(count)s waits", "%(count)s wait", waiting.queued) % {"count": waiting.queued}
     if waiting.oldest_at is not None:
-        value += ", " + _("the oldest for %(age)s") % {"age": seconds(age)}
+        value = phrases(value, _("the oldest for %(age)s") % {"age": seconds(age)})
     advice = _("See the channel's last attempt on the Notifications page.") if status != CheckStatus.OK else ""
     yield Check("outbox_oldest_seconds", name, status, value, limit, advice, age)
     dead = delivery_trouble(at=at).dead

@@ -13,7 +13,7 @@ from panel.core import liveness
 from panel.core.clock import now
 from panel.core.health import Check, CheckStatus
 from panel.core.valkey import valkey
-from panel.health.words import seconds
+from panel.health.words import phrases, seconds, things
 
 QUEUE_WARNING: Final = 100
 QUEUE_CRITICAL: Final = 1_000
@@ -36,7 +36,7 @@ def beat_checks() -> Iterable[Check]:
         return
     value = _("last tick %(age)s ago") % {"age": seconds(alive[0].age_seconds)}
     if len(alive) > 1:
-        names = ", ".join(one.name for one in alive)
+        names = things(one.name for one in alive)
         advice = _("Stop all but one, or every job runs several times: %(names)s") % {"names": names}
         yield Check("beat_age_seconds", name, CheckStatus.WARNING, value, limit, advice, alive[0].age_seconds)
     else:
@@ -69,8 +69,8 @@ def worker_checks() -> Iterable[Check]:
         )
         return
     value = ngettext("%(count)s alive", "%(count)s alive", len(alive)) % {"count": len(alive)}
-    value += ", " + _("last sign of life %(age)s ago") % {"age": seconds(alive[0].age_seconds)}
-    advice = _("Silent within the last hour: %(names)s") % {"names": ", ".join(silent)} if silent else ""
+    value = phrases(value, _("last sign of life %(age)s ago") % {"age": seconds(alive[0].age_seconds)})
+    advice = _("Silent within the last hour: %(names)s") % {"names": things(silent)} if silent else ""
     status = CheckStatus.WARNING if silent else CheckStatus.OK
     yield Check("workers", name, status, value, limit, advice, len(alive))
 

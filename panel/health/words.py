@@ -1,6 +1,9 @@
 """Numbers as people read them, for the checks."""
 
+from collections.abc import Iterable
+
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 
 def seconds(value: float) -> str:
@@ -29,3 +32,13 @@ def size(value: float) -> str:
 def percent(value: float) -> str:
     """Return a share without decimals: 42 %."""
     return f"{value:.0f} %"
+
+
+def phrases(*parts: str) -> str:
+    """Return phrases one after the other, with the mark that the language puts between them: "3 alive, last 2 s ago"."""
+    return pgettext("between phrases", ", ").join(parts)
+
+
+def things(names: Iterable[str]) -> str:
+    """Return names one after the other, with the mark that the language puts between them: "web, worker"."""
+    return _(", ").join(names)

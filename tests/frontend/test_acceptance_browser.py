@@ -42,6 +42,10 @@ def test_report_form_and_print_view_are_sound(window, tmp_path):  # noqa: F811
     assert [violation for violation in violations if violation["impact"] in GRAVE] == []
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    verdicts = page.locator("[data-verdict] [data-main='state']")
+    boxes = [verdicts.nth(number).bounding_box() for number in range(verdicts.count())]
+    assert boxes, "every line has its verdict"
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes), "each in sight on a phone"
     page.set_viewport_size({"width": 1280, "height": 900})
     page.screenshot(path=tmp_path / "report.png", full_page=True)
     page.emulate_media(media="print")

@@ -55,6 +55,21 @@ def test_a_page_with_nothing_to_show_fills_itself_when_something_comes(window, p
     expect(page.locator(awaited).first).to_be_visible(timeout=30_000)
 
 
+def test_a_list_that_its_filters_empty_fills_itself_once_something_matches(window):
+    outside(machine, "rack-1")
+    page = window()
+    page.clock.install()
+    page.goto("/fleet/?q=rack-2")
+    expect(page.get_by_text("Nothing matches these filters")).to_be_visible()
+    outside(machine, "rack-2")
+    page.locator("#filter-q").focus()
+    page.clock.run_for(11_000)
+    expect(page.get_by_text("Nothing matches these filters")).to_be_visible()
+    page.locator("#filter-q").blur()
+    page.clock.run_for(11_000)
+    expect(page.locator("tr[data-server]")).to_contain_text("rack-2")
+
+
 def test_a_server_that_joins_gets_its_rows_and_its_count_in_the_open_list(window):
     outside(machine, "rack-1")
     page = window()

@@ -1,12 +1,22 @@
 """What is rented on other pages: differences, the overview, a server's page, the search."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 
 from fleet.models import Drift, Lease
+from frontend.formatting import ago
+from frontend.leasing.lease_page import renewal_words
+from panel.core.clock import now
 from tests.frontend.leasing import everything, running, simulated, unknown
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rented_lease(people):
+    return running(simulated())
 
 
 def test_a_difference_is_accepted_ignored_or_ended_by_name(ada):
@@ -27,6 +37,41 @@ def test_the_overview_names_what_still_costs_money(ada):
     assert "forgotten-box in trial: Not known to the panel. It costs ¥136.00 per hour." in text
     assert '¥35.00 <small class="nowrap">per hour</small>' in text
     assert reverse("lease", args=[rented["stuck"].pk]) in text
+
+
+@pytest.mark.parametrize(
+    ("left", "changes", "said"),
+    [
+        (timedelta(days=4, hours=20), {}, "trainer: its paid term ends in 5 days and does not renew itself."),
+        (timedelta(days=4, hours=20), {"is_renewing": True}, "trainer: its paid term renews itself in 5 days."),
+        (timedelta(days=-2), {}, "trainer: its paid term ended 2 days ago."),
+        (timedelta(days=8), {}, ""),
+        (timedelta(days=8), {"reminder_days": 9}, "trainer: its paid term ends in 8 days and does not renew itself."),
+    ],
+)
+def test_the_overview_names_terms_that_end_within_their_reminder_days(ada, left, changes, said):
+    lease = running(simulated())
+    Lease.objects.filter(pk=lease.pk).update(renews_at=now() + left, **changes)
+    text = ada.get("/").content.decode()
+    assert (said in text) if said else "paid term" not in text
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (timedelta(days=4, hours=20), "5 days left"),
+        (timedelta(days=4, hours=2), "4 days left"),
+        (timedelta(hours=23, minutes=40), "24 hours left"),
+        (timedelta(minutes=50), "1 hour left"),
+        (timedelta(seconds=-1), "The paid term is over."),
+    ],
+)
+def test_what_is_left_of_a_term_is_rounded_as_the_time_beside_it(rented_lease, left, said):
+    at = now()
+    rented_lease.renews_at = at + left
+    assert renewal_words(rented_lease, at) == said
+    if said != "The paid term is over." and "1 hour" not in said:
+        assert ago(at + left, at) == f"in {said.removesuffix(' left')}"
 
 
 def test_a_servers_page_says_who_is_paid_and_offers_to_order_it_again(ada, browser):

@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.utils import translation
 
 from panel.core import liveness
 from panel.core.clock import now
 from panel.core.health import CheckStatus, health_checks, worst
 from panel.core.valkey import valkey
+from panel.health.words import phrases, things
 
 QUEUE_KEY = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"] + settings.CELERY_TASK_DEFAULT_QUEUE
 pytestmark = pytest.mark.django_db
@@ -177,3 +179,9 @@ def test_a_check_that_cannot_be_run_is_unknown_and_hides_no_other(monkeypatch):
     assert checks["beat"].status == CheckStatus.UNKNOWN
     assert checks["database_connections"].status == CheckStatus.OK
     assert worst(checks.values()) in (CheckStatus.CRITICAL, CheckStatus.WARNING, CheckStatus.UNKNOWN)
+
+
+def test_phrases_and_names_stand_beside_each_other_as_the_language_writes_them():
+    assert (phrases("3 alive", "2 s ago"), things(["web", "worker"])) == ("3 alive, 2 s ago", "web, worker")
+    with translation.override("zh-hans"):
+        assert (phrases("3 个存活", "2 秒前"), things(["web", "worker"])) == ("3 个存活，2 秒前", "web、worker")

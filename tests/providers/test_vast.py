@@ -349,9 +349,9 @@ def test_charges_are_exact_and_come_from_all_pages(vendor):
     assert day["lte"] - day["gte"] == 86399
 
 
-def test_the_account_is_named_with_its_balance(vendor):
+def test_the_account_is_named_by_its_number_with_its_balance(vendor):
     found = opened(vendor).check()
-    assert (found.identity, found.balance) == ("ops@example.com", Money(Decimal("41.070000000000001"), USD))
+    assert (found.identity, found.balance) == ("4711", Money(Decimal("41.070000000000001"), USD))
     assert found.permissions == {"list": True, "billing": True, "order": None}
 
 

@@ -90,7 +90,7 @@ class Vast(Provider, CanOrder, CanReboot, CanStop, HasSpot, HasBilling):
         user, _may = tried(client.user)
         at = datetime.now().astimezone()
         return AccountCheck(
-            identity=text(user, "email") or text(user, "id"),
+            identity=text(user, "id"),  # not the e-mail address: whoever sees the account would see it
             permissions={
                 "list": tried(client.instances)[1],
                 "billing": tried(lambda: client.charges(at, at))[1],

@@ -8,6 +8,7 @@
  */
 export const registry = {
   arrival: () => import("./modules/arrival.js"),
+  awaited: () => import("./modules/awaited.js"),
   charts: () => import("./modules/charts.js"),
   copy: () => import("./modules/copy.js"),
   dialog: () => import("./modules/dialog.js"),
