@@ -1,7 +1,7 @@
 """Leases on the outbox: one transaction picks what goes out next on a channel, under row locks that nobody waits for."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
@@ -117,7 +117,8 @@ def _past(channel: Channel, recipient: str, rows: list[Notification], at: dateti
     told = Notification.objects.filter(channel=channel, recipient=recipient, status=NoticeStatus.DELIVERED)
     openings: dict[str, Opening] = {}
     for row in told.filter(topic__in={row.topic for row in rows}).order_by("topic", "seq"):
-        openings.setdefault(row.topic, Opening(row.facts, row.severity, row.message_id))
+        first = openings.get(row.topic, Opening(row.facts, row.severity, row.message_id))
+        openings[row.topic] = replace(first, is_over=row.kind == NoticeKind.RESOLVED)
     counted = told.exclude(kind__in=(NoticeKind.TEST, NoticeKind.DIGEST))
     capped: dict[str, dict[str, datetime]] = {}
     for key, message_id, when in counted.filter(

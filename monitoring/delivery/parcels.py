@@ -25,11 +25,12 @@ UNCAPPED: Final = frozenset({"resolved", "test", "digest"})
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How this recipient first heard of a topic."""
+    """How this recipient first heard of a topic. is_over: the last they heard was its end, so that it would begin anew."""
 
     facts: Mapping[str, Any]
     severity: str
     message_id: str
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,8 @@ def _shares(rows: Sequence[Notification], past: Past, unowed: list[Notification]
     shares = []
     for topic, its_rows in by_topic.items():
         opening = past.openings.get(topic)
-        if unowed is not None and opening is None and all(row.kind == NoticeKind.RESOLVED for row in its_rows):
+        is_begun = opening is not None and not opening.is_over
+        if unowed is not None and not is_begun and all(row.kind == NoticeKind.RESOLVED for row in its_rows):
             unowed += its_rows
             continue
         shares.append(Share(tuple(its_rows), _part(its_rows, opening)))
@@ -162,9 +164,10 @@ def _part(rows: Sequence[Notification], opening: Opening | None) -> Part:
     first, last = rows[0], rows[-1]
     kind, severity, facts = str(last.kind), str(last.severity), dict(last.facts)
     begun = next((row for row in rows if row.kind != NoticeKind.RESOLVED), None)
-    if opening is None and last.kind == NoticeKind.RESOLVED and begun is not None:
+    is_begun = opening is not None and not opening.is_over
+    if not is_begun and last.kind == NoticeKind.RESOLVED and begun is not None:
         kind, severity, facts = "recovered", str(begun.severity), {**begun.facts, **last.facts}
-    elif opening is None and last.kind in {NoticeKind.UPDATE, NoticeKind.REMINDER}:
+    elif not is_begun and last.kind in {NoticeKind.UPDATE, NoticeKind.REMINDER}:
         kind, facts = "opening", {**first.facts, **last.facts}
     elif last.kind == NoticeKind.REMINDER and any(row.kind == NoticeKind.UPDATE for row in rows):
         kind = "update"

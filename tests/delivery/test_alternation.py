@@ -11,7 +11,7 @@ from tests.delivery.world import LATER, OK, mail_settings, make_channel, story
 UNCERTAIN = Verdict("retry", "silent", is_uncertain=True)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_openings_and_ends_alternate_and_every_topic_is_told_to_its_end(world, seed):
     chance = random.Random(seed)
     make_channel("chat")
@@ -31,7 +31,7 @@ def test_openings_and_ends_alternate_and_every_topic_is_told_to_its_end(world, s
 
     dispatcher.send = remember  # the fixture put its own here, and takes it back
     state = {}
-    for _step in range(40):
+    for _step in range(25):
         number = chance.randrange(4)
         seq, is_open = state.get(number, (0, False))
         kind = chance.choice(("update", "reminder", "resolved")) if is_open else "opening"
@@ -39,12 +39,12 @@ def test_openings_and_ends_alternate_and_every_topic_is_told_to_its_end(world, s
         host = chance.choice((None, 7))
         world.announce(story(number, seq + 1, kind, severity, host_id=host, cap_key=f"{number}-{seq}"))
         state[number] = (seq + 1, kind != "resolved")
-        world.run(step_seconds=30, seconds=chance.choice((0, 30, 120)))
+        world.run(step_seconds=60, seconds=chance.choice((0, 60, 120)))
     for number, (seq, is_open) in state.items():
         if is_open:
             world.announce(story(number, seq + 1, "resolved"))
     world.wire.answer = OK
-    world.run(step_seconds=300, hours=3)
+    world.run(step_seconds=600, hours=3)
     assert not Notification.objects.filter(status="queued").exists()
     told = {}
     for name, message in delivered:
