@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from endpoints.costs import endpoint_costs
-from endpoints.engines.base import EngineSpec
+from endpoints.engines.base import CustomCommand, EngineSpec
 from endpoints.models import Endpoint, Replica
 from endpoints.selectors import endpoint_live, endpoint_urls, replica_list, rollout_list
 from endpoints.traffic import PARTS, QUANTILES, Latency, Traffic, traffic_of
@@ -134,13 +134,23 @@ def snippets(endpoint: Endpoint, key: str = PLACEHOLDER) -> Snippets:
     if not urls or revision is None:
         return Snippets(urls, "", "")
     bearer = f' \\\n  -H "Authorization: Bearer {key}"' if endpoint.requires_key else ""
-    if revision.engine not in CHATTING:
-        path = str((revision.spec.get("custom") or {}).get("ready_path", "/"))
-        return Snippets(urls, f"curl {urls[0]}{path}{bearer}", "")
-    model = EngineSpec.from_json(revision.spec).name_for_callers()
-    body = json.dumps({"model": model, "stream": True, "messages": [{"role": "user", "content": "Hello"}]})
-    curl = f"curl {urls[0]}/v1/chat/completions{bearer} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    spec = EngineSpec.from_json(revision.spec)
+    custom = spec.custom or CustomCommand()
+    is_chatting = revision.engine in CHATTING or custom.ready_kind == "chat_stream"
+    if not is_chatting:
+        path = custom.ready_path if revision.engine == "custom" else "/"
+        return Snippets(urls, f"curl {urls[0]}{path}{bearer}{_sent(custom.ready_body)}", "")
+    model = str((custom.ready_body or {}).get("model") or spec.name_for_callers())
+    body = {"model": model, "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+    curl = f"curl {urls[0]}/v1/chat/completions{bearer}{_sent(body)}"
     return Snippets(urls, curl, _python(urls[0], model, key if endpoint.requires_key else "none"))
+
+
+def _sent(body: Mapping[str, Any] | None) -> str:
+    if body is None:
+        return ""
+    text = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
+    return f" \\\n  -H 'Content-Type: application/json' \\\n  -d '{text}'"
 
 
 def _python(url: str, model: str, key: str) -> str:

@@ -3,6 +3,7 @@
 A step is reached when every step before it holds; else the first that does not is shown, with what is wrong at its field.
 """
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from endpoints.engines.base import EngineSpec, Launch
+from endpoints.engines.base import CustomCommand, EngineSpec, Launch
 from endpoints.models import Endpoint, Revision
 from endpoints.services.launching import spec_check
 from frontend.forms import refuse
-from frontend.serving.wizard_forms import ARGUMENT, ArgumentsForm, HardwareForm, ModelForm, ReplicasForm
+from frontend.serving.revisions import words_text
+from frontend.serving.wizard_forms import ARGUMENT, ArgumentsForm, HardwareForm, ReplicasForm
+from frontend.serving.wizard_model import CUSTOM_FIELDS, ModelForm
 from panel.core.errors import InvalidInput
 
 TITLES: Final[Mapping[str, Promise]] = {
@@ -30,10 +33,18 @@ TITLES: Final[Mapping[str, Promise]] = {
 }
 # A field of each step that its form always sends: it says that the step was filled in.
 _MARKS: Final = {
-    "model": "kind",
+    "model": "source",
     "hardware": "context",
     "arguments": "start_limit_seconds",
     "replicas": "desired_replicas",
+}
+
+# Where a refusal's field of a spec stands in the forms.
+_FIELDS: Final = {
+    "extra": "extra_arguments",
+    "tensor_parallel_size": "gpus",
+    "gpu_count": "gpus",
+    **{f"custom.{name}": name for name in CUSTOM_FIELDS},
 }
 
 
@@ -80,7 +91,8 @@ class Wizard:
                 "label": TITLES[name],
                 "current": name == self.step,
                 "number": at + 1,
-                "href": self.address(name) if at < here else "",
+                # A new revision begins with values that hold; the first step that does not is shown instead.
+                "href": self.address(name) if at < here or (self.endpoint is not None and at > here) else "",
             }
             for at, name in enumerate(self.steps)
         ]
@@ -98,6 +110,17 @@ class Wizard:
         return self.steps[min(self.steps.index(self.step) + 1, len(self.steps) - 1)]
 
 
+def _checks_of(custom: CustomCommand) -> dict[str, str]:
+    return {
+        "ready_kind": custom.ready_kind,
+        "ready_path": custom.ready_path,
+        "ready_body": "" if custom.ready_body is None else json.dumps(custom.ready_body, ensure_ascii=False),
+        "health_path": custom.health_path,
+        "metrics_path": custom.metrics_path or "",
+        "api_key_variable": custom.api_key_variable,
+    }
+
+
 def initial_of(revision: Revision) -> dict[str, str]:
     """Return what the fields show of a revision, as an address says it."""
     spec = EngineSpec.from_json(revision.spec)
@@ -105,14 +128,13 @@ def initial_of(revision: Revision) -> dict[str, str]:
     plain = ("kind", "source", "model", "revision", "version", "served_name", "runtime", "image")
     found = {name: str(getattr(spec, name)) for name in plain}
     found |= {
-        "command": shlex.join(custom.command) if custom is not None else "",
-        "ready_path": custom.ready_path if custom is not None else "",
-        "health_path": custom.health_path if custom is not None else "",
+        "command": words_text(custom.command) if custom is not None else "",
+        **(_checks_of(custom) if custom is not None else {}),
         "gpus": str(revision.gpus),
         "context": "8192",
         "concurrency": "16",
         "precision": "bfloat16",
-        "extra_arguments": shlex.join(spec.extra_arguments),
+        "extra_arguments": words_text(spec.extra_arguments),
         "start_limit_seconds": str(spec.start_limit_seconds),
         "drain_seconds": str(spec.drain_seconds),
     }
@@ -179,9 +201,7 @@ def _keep_shape(made: Wizard) -> None:
 def _place_error(made: Wizard, error: InvalidInput) -> None:
     """Show a refusal at its field: the step that has it becomes the one shown."""
     field = error.field or ""
-    names = {"extra": "extra_arguments", "custom.command": "command", "custom.ready_path": "ready_path",
-             "custom.health_path": "health_path", "tensor_parallel_size": "gpus", "gpu_count": "gpus"}  # fmt: skip
-    field = names.get(field, field)
+    field = _FIELDS.get(field, field)
     for name, form in made.by_step.items():
         for candidate in (field, ARGUMENT + field):
             if candidate in form.fields:
@@ -208,8 +228,8 @@ def spec_of(made: Wizard, *, environment: Mapping[str, Any] | None = None) -> En
         **(environment or {}),
     }
     if model["kind"] == "custom":
-        paths = {"ready_path": model["ready_path"] or "/", "health_path": model["health_path"]}
-        spec["custom"] = {"command": shlex.split(model["command"]), **paths}
+        given_here = {name: model[name] for name in CUSTOM_FIELDS if model[name] not in ("", None)}
+        spec["custom"] = {**given_here, "command": shlex.split(model["command"])}
     made_spec = EngineSpec.from_json(spec)
     # What is as it is anyway stays out, so that a comparison shows what somebody changed.
     usual = EngineSpec(kind=made_spec.kind)

@@ -2,14 +2,13 @@
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from endpoints.engines.arguments import Argument
 from endpoints.engines.base import DRAIN_SECONDS, START_LIMIT_SECONDS
@@ -17,84 +16,12 @@ from endpoints.engines.registry import ENGINES
 from endpoints.sizing.precision import PRECISIONS
 from endpoints.sizing.shape import shape_from_config
 from frontend.serving.forms import PLAIN, PlacementForm, yes_no
+from frontend.serving.wizard_model import text_field, words
 from panel.core.errors import InvalidInput
 
 ARGUMENT: Final = "arg_"
 _LINE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99})=(.*)")
 _MOST_CONFIG: Final = 20_000
-
-
-def _text(label: Any, help_text: Any = "", *, most: int = 200, required: bool = False, **attrs: str) -> forms.CharField:
-    widget = forms.TextInput(attrs={**PLAIN, **attrs})
-    return forms.CharField(label=label, help_text=help_text, max_length=most, required=required, widget=widget)
-
-
-class ModelForm(forms.Form):
-    """What should answer."""
-
-    kind = forms.ChoiceField(
-        label=gettext_lazy("Engine"), choices=[(kind, engine.label) for kind, engine in ENGINES.items()], initial="vllm"
-    )
-    source = forms.ChoiceField(
-        label=gettext_lazy("The model comes from"),
-        choices=[
-            ("huggingface", "Hugging Face"),
-            ("modelscope", "ModelScope"),
-            ("path", gettext_lazy("a path on the server")),
-        ],
-        help_text=gettext_lazy("Mirrors are set for each server, on its page."),
-    )
-    model = _text(
-        pgettext_lazy("of an engine", "Model"),
-        gettext_lazy("As the hub writes it, such as Qwen/Qwen3-8B, or an absolute path."),
-        most=1000,
-        placeholder="Qwen/Qwen3-8B",
-    )
-    revision = _text(gettext_lazy("Revision of the model"), gettext_lazy("A branch, tag or commit; empty: the newest."))
-    version = _text(
-        gettext_lazy("Version of the engine"),
-        gettext_lazy("State it, so that every replica runs the same; empty: whatever is newest then."),
-    )
-    served_name = _text(
-        gettext_lazy("Name for callers"), gettext_lazy("What they put into `model`; empty: the model's own.")
-    )
-    runtime = forms.ChoiceField(
-        label=gettext_lazy("Runs as"),
-        choices=[("container", gettext_lazy("a container")), ("process", gettext_lazy("a plain process"))],
-        help_text=gettext_lazy("Plain processes are for rented containers; the engine must be installed there."),
-    )
-    image = _text(gettext_lazy("Image"), gettext_lazy("Instead of the engine's usual one."), most=255)
-    command = _text(
-        gettext_lazy("Command"),
-        gettext_lazy("Of an engine of your own; {port}, {host}, {model} and {gpu_count} are filled in."),
-        most=2000,
-        placeholder="my-engine --port {port}",
-    )
-    ready_path = _text(
-        gettext_lazy("Path of the test request"),
-        gettext_lazy("Its answer (2xx) makes a replica ready."),
-        placeholder="/",
-    )
-    health_path = _text(gettext_lazy("Path of the health check"), gettext_lazy("Asked by gateways; empty: none."))
-
-    def clean_command(self) -> str:
-        """Refuse what no shell would read."""
-        return _words(str(self.cleaned_data["command"]))
-
-    def clean(self) -> dict[str, Any]:
-        """Want a model, except of an engine of one's own."""
-        cleaned: dict[str, Any] = super().clean() or {}
-        if not cleaned.get("model") and cleaned.get("kind") != "custom" and "model" not in self.errors:
-            self.add_error("model", _("Which model? Write its name as at the hub, or its path."))
-        return cleaned
-
-
-def _words(text: str) -> str:
-    try:
-        shlex.split(text)
-    except ValueError as error:
-        raise ValidationError(_("It cannot be read as words: close every quotation mark.")) from error
-    return text
 
 
 class HardwareForm(forms.Form):
@@ -155,7 +82,7 @@ class HardwareForm(forms.Form):
 class ArgumentsForm(forms.Form):
     """Arguments of one engine, made from its table; what is empty is left to the engine."""
 
-    extra_arguments = _text(
+    extra_arguments = text_field(
         gettext_lazy("Further arguments"),
         gettext_lazy("As on a command line; those that the panel sets are refused."),
         most=2000,
@@ -177,7 +104,7 @@ class ArgumentsForm(forms.Form):
 
     def clean_extra_arguments(self) -> str:
         """Refuse what no shell would read."""
-        return _words(str(self.cleaned_data["extra_arguments"]))
+        return words(str(self.cleaned_data["extra_arguments"]))
 
     @property
     def argument_fields(self) -> list[forms.BoundField]:
@@ -233,7 +160,7 @@ class ReplicasForm(PlacementForm):
         },
     )
     desired_replicas = forms.IntegerField(label=gettext_lazy("Replicas"), min_value=0, max_value=256, initial=1)
-    project = _text(gettext_lazy("Project"), most=64)
+    project = text_field(gettext_lazy("Project"), most=64)
     requires_key = yes_no(gettext_lazy("Callers need a key"))
 
 
@@ -250,7 +177,7 @@ class ReviewForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2, **PLAIN}),
         help_text=gettext_lazy("NAME=name of a secret, one a line, as in: HF_TOKEN=HF_TOKEN"),
     )  # fmt: skip
-    note = _text(gettext_lazy("Note"), gettext_lazy("Why, for those who read the history."), most=500)
+    note = text_field(gettext_lazy("Note"), gettext_lazy("Why, for those who read the history."), most=500)
 
     def clean_environment(self) -> dict[str, str]:
         """Return the variables."""

@@ -22,7 +22,7 @@ from frontend.serving.acts import rollout_words
 from frontend.serving.costs import change_words, cost_text
 from frontend.serving.fitting import demand_of, fields_of, shape_of, sizing_shown
 from frontend.serving.listing import endpoint_found
-from frontend.serving.revisions import changes_of
+from frontend.serving.revisions import changes_of, words_text
 from frontend.serving.tabs import endpoint_tabs, section_tabs
 from frontend.serving.wizard import Wizard, spec_of, wizard_of
 from frontend.serving.wizard_forms import ARGUMENT, HardwareForm, ReplicasForm, ReviewForm, lines_of
@@ -157,10 +157,11 @@ def _review(made: Wizard, base: Revision | None) -> dict[str, Any]:
         "changes": changes_of(before, after),
         "is_first": base is None,
         "warnings": made.launch.warnings if made.launch is not None else [],
-        "command": " ".join(made.launch.command) if made.launch is not None else "",
+        "command": words_text(made.launch.command) if made.launch is not None else "",
         "count": count,
         "room": room,
         "cost_words": cost_text(cost),
+        "is_without_gpu": revision.gpus == 0,
         "name": made.endpoint.name if made.endpoint else made.by_step["replicas"].cleaned_data["name"],
         "spec": made.spec,
     }

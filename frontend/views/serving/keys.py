@@ -9,11 +9,12 @@ from django.utils.translation import pgettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from endpoints.models import Endpoint, Secret
-from endpoints.selectors import key_list
+from endpoints.models import ApiKey, Endpoint, Secret
+from endpoints.selectors import endpoint_list, key_list
 from endpoints.services.keys import key_create, key_revoke, secret_delete, secret_set
 from frontend.access import PageRequest, page, role_of
 from frontend.forms import refuse
+from frontend.serving.detail import snippets
 from frontend.serving.keys import key_rows
 from frontend.serving.machine_forms import CallerKeyForm, SecretForm
 from frontend.serving.tabs import section_tabs
@@ -51,8 +52,17 @@ def key_new(request: PageRequest) -> HttpResponse:
             refuse(form, error)
         else:
             context |= {"title": _("Key “%(name)s” is made") % {"name": key.name}, "key": key, "text": issued.token}
+            context |= _first_call(key, issued.token)
             return render(request, "keys/made.html", context)
     return render(request, "keys/new.html", context, status=400 if form.is_bound else 200)
+
+
+def _first_call(key: ApiKey, token: str) -> dict[str, object]:
+    """Return commands with the key in them, for one that opens a single endpoint."""
+    if len(key.endpoints) != 1:
+        return {}
+    endpoint = endpoint_list().filter(name=key.endpoints[0]).first()
+    return {} if endpoint is None else {"endpoint": endpoint, "snippets": snippets(endpoint, token)}
 
 
 @require_POST
