@@ -6,6 +6,7 @@ from frontend.views import (
     acceptance,
     catalog,
     charts,
+    diagnoses,
     events,
     fleet,
     gpu,
@@ -19,7 +20,7 @@ from frontend.views import (
     server,
 )
 from frontend.views.leasing import accounts, drift, lease, leases, offers, operations, rates
-from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, runs
+from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, latencies, runs
 from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -97,6 +98,7 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
     path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/new/", deploy.endpoint_new, name="endpoint-new"),
     path("endpoints/<int:endpoint_id>/", endpoints.endpoint, name="endpoint"),
+    path("endpoints/<int:endpoint_id>/latency/", latencies.latency, name="endpoint-latency"),
     path("endpoints/<int:endpoint_id>/replicas/", endpoints.replicas, name="endpoint-replicas"),
     path("endpoints/<int:endpoint_id>/revisions/", endpoints.revisions, name="endpoint-revisions"),
     path("endpoints/<int:endpoint_id>/keys/", endpoints.keys, name="endpoint-one-keys"),
@@ -121,6 +123,10 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
 ]
 
 PROBING_URLS: list[URLPattern | URLResolver] = [
+    path("diagnoses/", diagnoses.diagnoses, name="diagnoses"),
+    path("diagnoses/new/", diagnoses.diagnosis_new, name="diagnosis-new"),
+    path("diagnoses/<int:report_id>/", diagnoses.diagnosis, name="diagnosis"),
+    path("diagnoses/<int:report_id>/stop/", diagnoses.diagnosis_stop, name="diagnosis-stop"),
     path("probes/", probing.probes, name="probes"),
     path("probes/new/", probing.probe_new, name="probe-new"),
     path("probes/<int:probe_id>/", probing.probe, name="probe"),

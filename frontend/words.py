@@ -25,6 +25,8 @@ from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend.formatting import MISSING_REASONS
 from frontend.serving.words import reason_said
+from monitoring.diagnosis.enums import Verdict
+from monitoring.diagnosis.words import verdict_name
 
 # Reasons of server and GPU states that are no reason of the wire (those are in frontend.formatting).
 STATE_REASONS: Final[Mapping[str, Promise]] = {
@@ -198,7 +200,18 @@ _REPLICA_SENTENCES: Final[Mapping[str, Promise]] = {
     "replica.pending": gettext_lazy("Replica #%(replica)s on %(server)s waits"),
 }
 
+def _diagnosed(data: Mapping[str, Any]) -> str:
+    try:
+        verdict = verdict_name(Verdict(str(data.get("verdict"))))
+    except ValueError:
+        return _("A diagnosis is done")
+    return _("A diagnosis says: %(verdict)s") % {"verdict": verdict}
+
+
 EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "diagnosis.done": _diagnosed,
+    "diagnosis.failed": lambda _data: _("A diagnosis failed"),
+    "diagnosis.cancelled": lambda _data: _("A diagnosis was called off"),
     "server.joined": _joined,
     "server.state_changed": lambda data: _state_change(ServerState, data),
     "server.driver_changed": _driver,
@@ -297,6 +310,8 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "probe.update": gettext_lazy("Probe changed"),
     "probe.delete": gettext_lazy("Probe removed"),
     "probe.run": gettext_lazy("Probed once"),
+    "diagnosis.start": gettext_lazy("Diagnosis begun"),
+    "diagnosis.cancel": gettext_lazy("Diagnosis called off"),
     "probe.check": gettext_lazy("A probe tried before it was saved"),
     "secret.set": gettext_lazy("Secret kept"),
     "secret.delete": gettext_lazy("Secret forgotten"),

@@ -1,4 +1,4 @@
-"""What a diagnosis has to know of an endpoint: its replicas' machines, cards and ports, and how their engine is asked directly."""
+"""What a diagnosis has to know of an endpoint: its replicas’ machines, cards and ports, and how to ask their engine directly."""
 
 from endpoints.engines.base import EngineSpec
 from endpoints.models import Endpoint, Replica, ReplicaGpu

@@ -23,6 +23,7 @@ _PAGES: Final = {
     "operation": "operation",
     "endpoint": "endpoint",
     "probe": "probe",
+    "diagnosisreport": "diagnosis",
 }
 VALUE_SHOWN: Final = 300  # characters of one value
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-_SECTION: Final = (("probes", _("Probes")), ("golive-runs", _("Go-live tests")))
+_SECTION: Final = (("probes", _("Probes")), ("diagnoses", _("Diagnosis")), ("golive-runs", _("Go-live tests")))
 
 
 def probing_tabs(current: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Diagnoses over the API: begun with or without consent to load the engine, watched, read with everything behind them, called off."""
+"""Diagnoses over the API: begun, with or without consent to load the engine; watched; read with their evidence; called off."""
 
 from typing import Any, ClassVar
 

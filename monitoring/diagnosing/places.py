@@ -11,6 +11,7 @@ from fleet.agent.rounds.plan import Measure, Plan, Sweeps
 from monitoring.diagnosing.assembling import measure_of
 from monitoring.diagnosing.models import DiagnosisReport
 from monitoring.probing.targets import target_read
+from panel.core.marks import probe_mark
 
 PANEL: Final = "panel"
 # Beside the ids of probes, so that a prober's own connections and schedule stay apart.
@@ -90,7 +91,10 @@ def _outside_target(report: DiagnosisReport) -> Target:
     given = {**report.target, "connections": ["cold", "warm"]}
     if given["kind"] not in _WITH_WARM:
         given["connections"] = ["cold"]
-    return _read(report, given, report.bearer)
+    target = _read(report, given, report.bearer)
+    if report.subject_kind == "endpoint":  # gateways count such requests apart from load
+        return msgspec.structs.replace(target, mark=probe_mark(report.subject_kind, report.subject_id))
+    return target
 
 
 _WITH_WARM: Final = frozenset({"http", "chat", "completion", "kserve_ready", "kserve_infer", "grpc_health"})

@@ -44,6 +44,8 @@ def test_each_place_gets_a_plan_of_the_same_slots_at_moments_of_its_own():
     assert here.slots == away.slots == near.slots == list(range(40))
     assert len({here.offset_seconds, away.offset_seconds, near.offset_seconds}) == 3
     assert max(here.offset_seconds, away.offset_seconds, near.offset_seconds) < report.slot_seconds
+    assert here.target.mark, "gateways count what is measured apart from load"
+    assert not near.target.mark
     assert (here.target.connections, near.target.connections) == (("cold", "warm"), ("cold",))
 
 

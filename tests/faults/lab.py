@@ -1,4 +1,4 @@
-"""Two namespaces with a line between them, an engine and what stands before it, and the agent's own jobs as probers on both ends."""
+"""Two namespaces with a line between them, an engine and what stands before it, and the agent’s own jobs on both ends."""
 
 import contextlib
 import itertools

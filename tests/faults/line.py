@@ -1,4 +1,4 @@
-"""`python -m tests.faults.line NS_A NS_B '{"delay_ms": 20, "loss": 0.05, "rate_mbit": 2}'`: a network line between two namespaces.
+"""`python -m tests.faults.line NS_A NS_B '{"delay_ms": 20, "loss": 0.05, "rate_mbit": 2}'`: a line between two namespaces.
 
 Both ends are TUN devices, so that everything above (SYNs and their retransmission, windows, acknowledgements) is the kernel's
 own TCP. This process only holds packets back (delay), forgets some (loss) and lets no more through than the line takes (rate):
@@ -94,7 +94,7 @@ def main(first, second, settings):
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     ends = [tun_in(first), tun_in(second)]
     os.close(home)
-    print("ready", flush=True)
+    print("ready", flush=True)  # noqa: T201  # who started this waits for it
     Line(ends, **json.loads(settings)).run()
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.faults.names PORT ADDRESS WAIT_MS`: a name server that answers every A question with one address, after a while."""
+"""`python -m tests.faults.names PORT ADDRESS WAIT_MS`: a name server with one address for every name, after a while."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ class Names(asyncio.DatagramProtocol):
 async def main(port, address, wait_ms):
     loop = asyncio.get_running_loop()
     await loop.create_datagram_endpoint(lambda: Names(address, float(wait_ms)), local_addr=("127.0.0.1", int(port)))
-    print("ready", flush=True)
+    print("ready", flush=True)  # noqa: T201  # who started this waits for it
     await loop.run_in_executor(None, sys.stdin.read)
 
 

@@ -29,10 +29,9 @@ def run(name, seed, cards=()):
     """Return the diagnosis of one run, and what was measured outside and on the host. cards: readings, see tests.faults.cards."""
     world = WORLDS[name]
     outside, host = world.plans()
-    with tempfile.TemporaryDirectory() as directory:
-        with Lab(directory, **world.line, seed=seed) as lab:
-            build(lab, world, seed)
-            away, near, begin = lab.measure(outside, host, meanwhile=_meanwhile(world, lab))
+    with tempfile.TemporaryDirectory() as directory, Lab(directory, **world.line, seed=seed) as lab:
+        build(lab, world, seed)
+        away, near, begin = lab.measure(outside, host, meanwhile=_meanwhile(world, lab))
     evidence = evidence_of(
         objective=world.objective, outside={"outside": away}, hosts=[near], begin=begin,
         slot_seconds=world.slot_seconds, typical=typical_tokens([away], USUAL_TOKENS), gpus=cards,
@@ -101,12 +100,16 @@ def main(names):
         cards = samples(library, folder, **world.cards) if world.cards else []
         found, _away, _near = run(name, int(os.environ.get("SEED", "1")), cards)
         mark = "ok " if found.verdict is world.verdict else "BAD"
-        print(
-            f"{mark} {name}: {found.verdict} {found.also} {found.confidence:.2f} {found.level} in {time.monotonic() - began:.1f} s"
-        )
+        took = time.monotonic() - began
+        say(f"{mark} {name}: {found.verdict} {found.also} {found.confidence:.2f} {found.level} in {took:.1f} s")
         if mark == "BAD" or os.environ.get("VERBOSE"):
-            print("   ", {key: value for key, value in found.numbers.items() if value is not None})
-            print("   ", found.alternatives, found.limits)
+            say("   ", {key: value for key, value in found.numbers.items() if value is not None})
+            say("   ", found.alternatives, found.limits)
+
+
+def say(*words):
+    """Write a line at once."""
+    print(*words, flush=True)  # noqa: T201  # a tool for people
 
 
 if __name__ == "__main__":

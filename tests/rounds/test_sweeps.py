@@ -76,6 +76,14 @@ async def test_the_knee_of_an_engine_with_two_slots_is_two_and_its_steps_agree_w
     assert disagreeing(steps) == []
 
 
+def is_taken(budget):
+    try:
+        budget.take(100)
+    except OverError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("bound", "why"),
     [({"most_requests": 3}, "requests"), ({"most_tokens": 250}, "tokens"), ({"most_seconds": 5.0}, "seconds")],
@@ -83,11 +91,7 @@ async def test_the_knee_of_an_engine_with_two_slots_is_two_and_its_steps_agree_w
 def test_a_budget_ends_where_it_was_told_to(bound, why):
     clock = iter(range(0, 100, 2))
     budget = Budget(Sweeps(**bound), clock=lambda: float(next(clock)))
-    taken = 0
-    with pytest.raises(OverError):
-        for _ in range(10):
-            budget.take(100)
-            taken += 1
+    taken = sum(is_taken(budget) for _ in range(10))
     assert (budget.stopped, taken) == (why, {"requests": 3, "tokens": 2, "seconds": 2}[why])
 
 

@@ -15,7 +15,7 @@ Measure = Literal["total", "ttft", "e2e"]
 Stop = Literal["", "seconds", "requests", "tokens", "errors", "not_streamed"]
 
 
-class Sweeps(Struct, omit_defaults=True, kw_only=True):
+class Sweeps(Struct, kw_only=True):
     """Requests that load the engine on purpose, and where they end whatever happens.
 
     lengths: of prompts in tokens, `repeats` times each, one at a time. concurrencies: so many at once, `each` times after each

@@ -1,0 +1,1 @@
+"""Pages of diagnoses: the sentence first, then what it rests on."""
