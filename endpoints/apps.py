@@ -11,6 +11,7 @@ class EndpointsConfig(AppConfig):
 
     def ready(self) -> None:
         """Fill the registries."""
+        from endpoints import alerting
         from endpoints.engine_figures import replicas_told_of
         from endpoints.live import register_all
         from endpoints.services.diagnosing import register_all as register_diagnoses
@@ -22,3 +23,4 @@ class EndpointsConfig(AppConfig):
         register_part(assignments_part)
         register_lookup(replicas_told_of)
         register_all()
+        alerting.register_all()

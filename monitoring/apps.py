@@ -8,6 +8,7 @@ from django.db.models.signals import post_migrate
 
 def _make_partitions(**_arguments: Any) -> None:
     """A migrated database takes samples at once, before the first run of the job that makes partitions."""
+    from monitoring.alerts.services import rules_ensure
     from monitoring.engines.keeping import histogram_partitions_make
     from monitoring.probing.services import result_partitions_make
     from monitoring.services import sample_partitions_make
@@ -15,6 +16,7 @@ def _make_partitions(**_arguments: Any) -> None:
 
     sample_partitions_make()
     result_partitions_make(at=now())
+    rules_ensure(at=now())
     histogram_partitions_make(at=now())
 
 
@@ -27,6 +29,7 @@ class MonitoringConfig(AppConfig):
     def ready(self) -> None:
         """Make partitions after every migrate; fill the registry of live topics."""
         from fleet.assignments.parts import register_part
+        from monitoring.alerts import registering as alerts
         from monitoring.delivery.notices import register as register_tests
         from monitoring.diagnosing.wiring import register_all as register_diagnoses
         from monitoring.live.kinds import register_all
@@ -37,3 +40,4 @@ class MonitoringConfig(AppConfig):
         register_all()
         register_diagnoses()
         register_part(assignments_part)
+        alerts.register_all()

@@ -9,14 +9,16 @@ Hours and days are whole numbers since 1970-01-01 UTC.
 
 from django.db import models
 
+from monitoring.alerts.models import Episode, EpisodeEntry, Rule, RuleOverride, RuleStanding, Silence
 from monitoring.delivery.models import Channel, Heartbeat, Notification, NotificationAttempt
 from monitoring.diagnosing.models import DiagnosisReport
 from monitoring.engines.models import EngineHour
 from monitoring.probing.models import Probe, ProbeHour
 
 __all__ = [
-    "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Heartbeat", "LatestSample", "Notification",
-    "NotificationAttempt", "Probe", "ProbeHour", "SealedDay", "SealedHour", "SeriesProgress",
+    "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Episode", "EpisodeEntry", "Heartbeat", "LatestSample",
+    "Notification", "NotificationAttempt", "Probe", "ProbeHour", "Rule", "RuleOverride", "RuleStanding", "SealedDay",
+    "SealedHour", "SeriesProgress", "Silence",
 ]  # fmt: skip
 
 

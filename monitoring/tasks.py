@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from monitoring import services
+from monitoring.alerts.services import alerts_evaluate, alerts_forget
 from monitoring.engines import keeping as engines
 from monitoring.probing.services import hours_sum_up, result_partitions_make, results_forget
 from panel.core.clock import now
@@ -48,3 +49,15 @@ def engines_keep_task() -> None:
     at = now()
     engines.hours_sum_up(at=at)
     engines.histograms_forget(at=at)
+
+
+@shared_task(name="monitoring.tasks.alerts_evaluate", soft_time_limit=50, time_limit=60)
+def alerts_evaluate_task() -> None:
+    """Judge every rule once, and put what is to be told into the outbox."""
+    alerts_evaluate(at=now())
+
+
+@shared_task(name="monitoring.tasks.alerts_forget", soft_time_limit=240, time_limit=280)
+def alerts_forget_task() -> None:
+    """Delete episodes and silences that are older than they are kept."""
+    alerts_forget(at=now())

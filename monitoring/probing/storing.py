@@ -13,7 +13,15 @@ from django.db import connection, transaction
 from fleet.agent.probes.result import ProbeResult
 from monitoring.probing.live import results_tell
 from monitoring.probing.models import Probe
-from monitoring.probing.tables import CHUNK_SECONDS, CONNECTIONS, KEPT_DAYS, durations_of
+from monitoring.probing.tables import (
+    CHUNK_SECONDS,
+    CONNECTIONS,
+    KEPT_DAYS,
+    MARK,
+    MARK_STEP_MS,
+    SUSPECT,
+    durations_of,
+)  # fmt: skip
 
 # A result older than this, or from further in the future, has no partition and no meaning.
 OLDEST: Final = timedelta(days=min(KEPT_DAYS, 2))
@@ -83,25 +91,34 @@ def _insert(server_id: int, results: Sequence[ProbeResult]) -> list[ProbeResult]
 
 def _append(server_id: int, results: Iterable[ProbeResult]) -> None:
     """Add durations to the chunks that they belong to, always in the same order so that two writers never wait crosswise."""
-    chunks: defaultdict[ChunkKey, list[float]] = defaultdict(list)
+    chunks: defaultdict[ChunkKey, list[tuple[float, int, int]]] = defaultdict(list)
     for result in results:
         second = result.started_ms // 1000
         at = datetime.fromtimestamp(second - second % CHUNK_SECONDS, UTC)
+        offset = result.started_ms % (1000 * CHUNK_SECONDS) // MARK_STEP_MS
+        flags = SUSPECT if result.is_suspect else 0
         for metric, duration in durations_of(result).items():
             if duration >= 0:
                 key = (result.target, server_id, CONNECTIONS.index(result.connection), metric, at)
-                chunks[key].append(duration)
+                chunks[key].append((duration, offset, flags))
     if not chunks:
         return
-    marks = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * len(chunks))
-    values = [part for key in sorted(chunks) for part in (*key, np.asarray(chunks[key], dtype="<f4").tobytes())]
+    marks = ", ".join(["(%s, %s, %s, %s, %s, %s, %s)"] * len(chunks))
+    values = [part for key in sorted(chunks) for part in (*key, *_packed(chunks[key]))]
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO probe_chunk (probe_id, server_id, connection, metric, at, durations) VALUES {marks}"  # noqa: S608
+            f"INSERT INTO probe_chunk (probe_id, server_id, connection, metric, at, durations, marks) VALUES {marks}"  # noqa: S608
             " ON CONFLICT (probe_id, server_id, connection, metric, at)"
-            " DO UPDATE SET durations = probe_chunk.durations || EXCLUDED.durations",
+            " DO UPDATE SET durations = probe_chunk.durations || EXCLUDED.durations,"
+            " marks = probe_chunk.marks || EXCLUDED.marks",
             values,
         )
+
+
+def _packed(parts: Sequence[tuple[float, int, int]]) -> tuple[bytes, bytes]:
+    """Return durations and their marks as a chunk holds them."""
+    durations = np.asarray([duration for duration, _, _ in parts], dtype="<f4")
+    return durations.tobytes(), np.array([(offset, flags) for _, offset, flags in parts], dtype=MARK).tobytes()
 
 
 def known_probes(server_id: int) -> set[int]:
