@@ -15,11 +15,13 @@ class EndpointsConfig(AppConfig):
         from endpoints.engine_figures import replicas_told_of
         from endpoints.live import register_all
         from endpoints.services.diagnosing import register_all as register_diagnoses
+        from endpoints.services.golive import register_all as register_golive
         from endpoints.services.launching import assignments_part
         from fleet.assignments.parts import register_part
         from monitoring.ingest.owners import register_lookup
 
         register_diagnoses()
+        register_golive()
         register_part(assignments_part)
         register_lookup(replicas_told_of)
         register_all()

@@ -23,10 +23,10 @@ def endpoint_list(*, phase: Collection[str] = (), project: str = "", search: str
         endpoints = endpoints.filter(project=project)
     if search:
         endpoints = endpoints.filter(Q(name__icontains=search) | Q(description__icontains=search))
-    is_ready = _RUN & Q(replicas__state=ReplicaState.READY)
+    is_ready = _RUN & Q(replicas__state=ReplicaState.READY, replicas__is_gated=False)
     return endpoints.annotate(
         ready=Count("replicas", filter=is_ready),
-        pending=Count("replicas", filter=_RUN & ~Q(replicas__state__in=(ReplicaState.READY, ReplicaState.FAILED))),
+        pending=Count("replicas", filter=_RUN & ~is_ready & ~Q(replicas__state=ReplicaState.FAILED)),
     ).order_by("name")
 
 
@@ -125,6 +125,7 @@ def replica_live(replica: Replica) -> dict[str, Any]:
         "waiting": replica.waiting,
         "kv_cache_percent": replica.kv_cache_percent,
         "answered_ms": replica.answered_ms,
+        "is_gated": replica.is_gated,
         "observed_at": iso(replica.observed_at),
         "ended_at": iso(replica.ended_at),
         "steps": replica.steps,
@@ -156,6 +157,10 @@ def endpoints_live(endpoints: Sequence[Endpoint]) -> dict[int, dict[str, Any]]:
     }
 
 
+def _is_up(replica: Replica) -> bool:
+    return replica.state == ReplicaState.READY and not replica.is_gated
+
+
 def _live(endpoint: Endpoint, replicas: Sequence[Replica], rollout: Rollout | None) -> dict[str, Any]:
     run = [each for each in replicas if each.wanted == Wanted.RUN]
     return {
@@ -164,8 +169,8 @@ def _live(endpoint: Endpoint, replicas: Sequence[Replica], rollout: Rollout | No
         "phase": endpoint.phase,
         "phase_reason": endpoint.phase_reason,
         "desired": endpoint.desired_replicas,
-        "ready": sum(each.state == ReplicaState.READY for each in run),
-        "pending": sum(each.state not in {ReplicaState.READY, ReplicaState.FAILED} for each in run),
+        "ready": sum(_is_up(each) for each in run),
+        "pending": sum(each.state != ReplicaState.FAILED and not _is_up(each) for each in run),
         "active_revision": endpoint.active_revision.number if endpoint.active_revision else None,
         "target_revision": endpoint.target_revision.number if endpoint.target_revision else None,
         "rollout": rollout

@@ -32,6 +32,7 @@ class MonitoringConfig(AppConfig):
         from monitoring.alerts import registering as alerts
         from monitoring.delivery.notices import register as register_tests
         from monitoring.diagnosing.wiring import register_all as register_diagnoses
+        from monitoring.golive_runs.wiring import register_all as register_golive
         from monitoring.live.kinds import register_all
         from monitoring.probing.targets import assignments_part
 
@@ -39,5 +40,6 @@ class MonitoringConfig(AppConfig):
         register_tests()
         register_all()
         register_diagnoses()
+        register_golive()
         register_part(assignments_part)
         alerts.register_all()

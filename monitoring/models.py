@@ -13,11 +13,12 @@ from monitoring.alerts.models import Episode, EpisodeEntry, Rule, RuleOverride, 
 from monitoring.delivery.models import Channel, Heartbeat, Notification, NotificationAttempt
 from monitoring.diagnosing.models import DiagnosisReport
 from monitoring.engines.models import EngineHour
+from monitoring.golive_runs.models import GoLivePart, GoLivePiece, GoLiveRun
 from monitoring.probing.models import Probe, ProbeHour
 
 __all__ = [
-    "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Episode", "EpisodeEntry", "Heartbeat", "LatestSample",
-    "Notification", "NotificationAttempt", "Probe", "ProbeHour", "Rule", "RuleOverride", "RuleStanding", "SealedDay",
+    "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Episode", "EpisodeEntry", "GoLivePart", "GoLivePiece",
+    "GoLiveRun", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe", "ProbeHour", "Rule", "RuleOverride", "RuleStanding", "SealedDay",
     "SealedHour", "SeriesProgress", "Silence",
 ]  # fmt: skip
 

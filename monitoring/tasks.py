@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from monitoring import services
+from monitoring.golive_runs.following import golive_tick
 from monitoring.alerts.services import alerts_evaluate, alerts_forget
 from monitoring.engines import keeping as engines
 from monitoring.probing.services import hours_sum_up, result_partitions_make, results_forget
@@ -41,6 +42,12 @@ def probes_keep_task() -> None:
     at = now()
     hours_sum_up(at=at)
     results_forget(at=at)
+
+
+@shared_task(name="monitoring.tasks.golive_tick", soft_time_limit=60, time_limit=90)
+def golive_tick_task() -> None:
+    """Give up on places of go-live tests that nobody hears of."""
+    golive_tick(at=now())
 
 
 @shared_task(name="monitoring.tasks.engines_keep", soft_time_limit=240, time_limit=280)

@@ -25,6 +25,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),
     "store fold": every(HOUR, "monitoring.tasks.store_fold"),
     "store forget": every(HOUR, "monitoring.tasks.store_forget"),
+    "go-live tests": every(10 * SECOND, "monitoring.tasks.golive_tick"),
     "probes kept": every(HOUR, "monitoring.tasks.probes_keep"),
     "engines kept": every(HOUR, "monitoring.tasks.engines_keep"),
     "diagnoses": every(3 * SECOND, "monitoring.diagnosing.tasks.follow"),

@@ -10,7 +10,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from endpoints.api.fields import PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.fields import GATE_HELP, PlacementSerializer, endpoint_named, spec_of
+from endpoints.api.golive import EndpointGoLive
 from endpoints.api.latency import EndpointLatencies
 from endpoints.api.logs import EndpointLogs
 from endpoints.api.proxies import ProxyFiles
@@ -123,6 +124,7 @@ class EndpointCreateSerializer(SettingsSerializer):
         help_text="Of each replica; left out: as many as its tensor-parallel size. 0: it needs none.",
     )  # fmt: skip
     note = serializers.CharField(max_length=500, allow_blank=True, default="")
+    gate = serializers.DictField(required=False, allow_null=True, default=None, help_text=GATE_HELP)
 
 
 class ScaleSerializer(serializers.Serializer[Any]):
@@ -151,6 +153,7 @@ class EndpointFilters(SelectorFilters):
 
 @extend_schema_view(list=extend_schema(summary="List endpoints"), retrieve=extend_schema(summary="Show an endpoint"))
 class EndpointViewSet(
+    EndpointGoLive,
     EndpointLatencies,
     EndpointLogs,
     EndpointTrafficSeries,
@@ -171,7 +174,8 @@ class EndpointViewSet(
         **dict.fromkeys(("list", "retrieve", "logs"), Capability.FLEET_VIEW),
         **dict.fromkeys(("traffic", "traffic_series", "engine_series", "latency"), Capability.FLEET_VIEW),
         **dict.fromkeys(("create", "partial_update", "destroy", "scale", "restart", "rollback"), _MANAGE),
-        **dict.fromkeys(("pause", "resume", "cancel"), _MANAGE),
+        **dict.fromkeys(("pause", "resume", "cancel", "gate_again"), _MANAGE),
+        **dict.fromkeys(("golive", "golive_estimate"), Capability.GOLIVE_RUN),
         **dict.fromkeys(("nginx_conf", "haproxy_cfg"), _MANAGE),
     }
 
@@ -203,6 +207,7 @@ class EndpointViewSet(
             spec=spec,
             note=note,
             gpus=body.pop("gpus"),
+            gate=body.pop("gate"),
             desired_replicas=body.pop("desired_replicas"),
             settings=body,
             actor=Actor.from_request(request),

@@ -1,6 +1,6 @@
 """Fields and look-ups that the endpoints' serializers and views share."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 from rest_framework import serializers
@@ -8,6 +8,11 @@ from rest_framework import serializers
 from endpoints.engines.base import EngineSpec
 from endpoints.models import Endpoint
 from panel.core.errors import InvalidInput, NotFound
+
+GATE_HELP: Final = (
+    "A go-live test that its new replicas have to pass before any request goes to them: `peak_per_second`, p95_ms, p99_ms, …; "
+    "null: no gate."
+)
 
 
 def endpoint_named(name: str) -> Endpoint:

@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from endpoints.api.fields import endpoint_named, spec_of
+from endpoints.api.fields import GATE_HELP, endpoint_named, spec_of
 from endpoints.models import Revision, Rollout
 from endpoints.revisions import spec_differences
 from endpoints.selectors import revision_list, rollout_list
@@ -45,6 +45,7 @@ class RevisionCreateSerializer(serializers.Serializer[Any]):
         help_text="Of each replica; left out: as many as its tensor-parallel size. 0: it needs none.",
     )  # fmt: skip
     note = serializers.CharField(max_length=500, allow_blank=True, default="")
+    gate = serializers.DictField(required=False, allow_null=True, default=None, help_text=GATE_HELP)
 
 
 class RolloutSerializer(serializers.ModelSerializer[Rollout]):
@@ -56,8 +57,8 @@ class RolloutSerializer(serializers.ModelSerializer[Rollout]):
     class Meta:
         model = Rollout
         fields = [
-            "id", "from_revision", "to_revision", "state", "reason", "detail", "started_at", "deadline_at", "ended_at",
-            "actor_name",
+            "id", "from_revision", "to_revision", "state", "reason", "detail", "gate", "golive_run_id", "started_at",
+            "deadline_at", "ended_at", "actor_name",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -101,6 +102,7 @@ class RevisionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets
             spec=spec_of(body["spec"]),
             gpus=body["gpus"],
             note=body["note"],
+            gate=body["gate"],
             actor=Actor.from_request(request),
         )
         return Response(RolloutSerializer(rollout).data, status=status.HTTP_202_ACCEPTED)

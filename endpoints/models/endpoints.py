@@ -99,6 +99,8 @@ class Rollout(models.Model):
     """The way of an endpoint to another revision; the first has no revision to come from.
 
     deadline_at: until then at least one replica of the new revision is ready. failures: starts of its replicas that failed.
+    gate: what a go-live test on its replicas has to prove before any request goes to them (`monitoring.golive_runs.asked.Asked`),
+    None for no gate; golive_run_id: of that test.
     """
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="rollouts")
@@ -108,6 +110,8 @@ class Rollout(models.Model):
     reason = models.CharField(max_length=32, blank=True, default="")
     detail = models.CharField(max_length=500, blank=True, default="")
     failures = models.PositiveSmallIntegerField(default=0)
+    gate = models.JSONField(null=True)
+    golive_run_id = models.BigIntegerField(null=True)
     started_at = models.DateTimeField()
     deadline_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)

@@ -15,6 +15,7 @@ class Replica(models.Model):
     (a code), detail, restarts, exit_code, handle, percent, running, waiting, kv_cache_percent, answered_ms.
     metrics: what its engine's page of metrics has: {family, missing, broken, problem}, see fleet.agent.orders.ReplicaStatus.
     steps: {step: [began, ended]} in ISO 8601, see endpoints.services.steps. is_routed: gateways send requests to it.
+    is_gated: a test has to pass before they may.
     """
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")
@@ -32,6 +33,7 @@ class Replica(models.Model):
     observed_at = models.DateTimeField(null=True)
     ready_at = models.DateTimeField(null=True)
     is_routed = models.BooleanField(default=False)
+    is_gated = models.BooleanField(default=False)
     restarts = models.PositiveIntegerField(default=0)
     exit_code = models.IntegerField(null=True)
     handle = models.CharField(max_length=100, blank=True, default="")

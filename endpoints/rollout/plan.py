@@ -9,6 +9,7 @@ whatever is not heard of is not assumed to have stopped.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 SURGE: Final = 1
@@ -23,11 +24,24 @@ RETRY_LATER: Final = "retry_later"
 NOWHERE_TO_MOVE: Final = "nowhere_to_move"
 
 
+class Gate(StrEnum):
+    """How the gate of a rollout stands: no request goes to its replicas while it is not open.
+
+    HELD: its test proved nothing, was invalid, or was called off; somebody has to run it again.
+    """
+
+    OPEN = "open"
+    WAITING = "waiting"
+    RUNNING = "running"
+    HELD = "held"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaView:
     """A replica that has not ended. is_run: the panel still wants it. is_lost: its server is silent for too long.
 
-    is_failed: its agent gave it up, with `reason`. is_leaving: its server is being emptied.
+    is_failed: its agent gave it up, with `reason`. is_leaving: its server is being emptied. is_gated: it takes no requests yet.
     """
 
     id: int
@@ -38,6 +52,7 @@ class ReplicaView:
     is_failed: bool = False
     is_lost: bool = False
     is_leaving: bool = False
+    is_gated: bool = False
     reason: str = ""
 
 
@@ -48,6 +63,7 @@ class RolloutView:
     to_revision: int
     deadline_at: datetime
     is_paused: bool = False
+    gate: Gate = Gate.OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,16 @@ class Lose:
 
 
 @dataclass(frozen=True, slots=True)
+class Test:
+    """Begin the test of the gate: the new replicas are ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The test has passed: let requests through to the new replicas."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The rollout has succeeded."""
 
@@ -115,7 +141,7 @@ class Remove:
     """Nothing of a deleted endpoint is left."""
 
 
-Action = Place | Drain | Stop | Lose | Finish | GiveUp | Remove
+Action = Place | Drain | Stop | Lose | Test | Open | Finish | GiveUp | Remove
 
 
 @dataclass(slots=True)
@@ -140,6 +166,14 @@ def plan(view: EndpointView, *, now: datetime) -> Plan:
         broken = next((each for each in kept if each.revision == rollout.to_revision and each.is_failed), None)
         if broken is not None:
             steps.actions.append(GiveUp(broken.reason or "failed", broken.id))
+            return steps
+        if rollout.gate is not Gate.OPEN:
+            from endpoints.rollout.holding import hold  # which stands on this module
+
+            hold(steps, view, rollout, kept, now)
+            return steps
+        if any(each.is_gated for each in kept):
+            steps.actions.append(Open())  # they count from the next look on
             return steps
         if not rollout.is_paused:
             _roll(steps, view, rollout, kept, now)

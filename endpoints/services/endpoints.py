@@ -51,8 +51,12 @@ def endpoint_create(
     desired_replicas: int = 1,
     settings: Mapping[str, Any] | None = None,
     note: str = "",
+    gate: Mapping[str, Any] | None = None,
 ) -> tuple[Endpoint, Rollout]:
-    """Make an endpoint and roll out its first revision; settings: see `endpoint_update`. Raises InvalidInput or Conflict."""
+    """Make an endpoint and roll out its first revision; settings: see `endpoint_update`, gate: see `revision_deploy`.
+
+    Raises InvalidInput or Conflict.
+    """
     if _NAME.fullmatch(name) is None:
         raise InvalidInput(
             _("A name is of small letters, digits and hyphens, at most 63: it is a part of the address.")
@@ -75,7 +79,9 @@ def endpoint_create(
             revision = revision_create(endpoint=endpoint, spec=spec, gpus=gpus, actor=actor, note=note)
             after = {"replicas": desired_replicas, "engine": revision.engine}
             audit(actor=actor, action="endpoint.create", target=endpoint, target_name=name, after=after)
-            rollout = rollout_begin(endpoint=endpoint, revision=revision, actor=actor, action="endpoint.deploy")
+            rollout = rollout_begin(
+                endpoint=endpoint, revision=revision, actor=actor, action="endpoint.deploy", gate=gate
+            )
             endpoint_reroute(endpoint)
             tell_endpoint(endpoint)
     except IntegrityError:

@@ -10,6 +10,8 @@ from endpoints.enums import Phase, ReplicaState, RolloutState, Wanted
 from endpoints.lifecycle import Numbers, phase_of
 from endpoints.models import Endpoint, Replica, Revision, Rollout
 from endpoints.rollout import plan as planning
+from endpoints.rollout.plan import Gate
+from endpoints.services.gating import gate_begin, gate_of, gate_open
 from endpoints.services.placing import placing_lock, room_for, serving_of, spot_find
 from endpoints.services.replicas import replica_create, replica_end, replica_lose, replica_stop, replicas_drain
 from endpoints.services.rollouts import rollout_end
@@ -104,6 +106,7 @@ def _view(endpoint: Endpoint, replicas: list[Replica], rollout: Rollout | None, 
                 created_at=replica.created_at,
                 is_run=replica.wanted == Wanted.RUN,
                 is_ready=replica.state == ReplicaState.READY,
+                is_gated=replica.is_gated,
                 is_failed=replica.state == ReplicaState.FAILED,
                 is_lost=replica.state == ReplicaState.LOST or _is_lost(replica, endpoint, at),
                 is_leaving=serving_of(replica.server).is_evacuating,
@@ -129,7 +132,9 @@ def _freed_at(endpoint: Endpoint, at: datetime) -> datetime | None:
 
 def _rollout_view(rollout: Rollout) -> planning.RolloutView:
     is_paused = rollout.state == RolloutState.PAUSED
-    return planning.RolloutView(rollout.to_revision_id, rollout.deadline_at, is_paused=is_paused)
+    return planning.RolloutView(
+        rollout.to_revision_id, rollout.deadline_at, is_paused=is_paused, gate=gate_of(rollout)
+    )
 
 
 def _apply(
@@ -139,13 +144,18 @@ def _apply(
     for action in decided.actions:
         match action:
             case planning.Place(revision_id):
-                _place(endpoint, revision_id, at)
+                _place(endpoint, revision_id, rollout, at)
             case planning.Drain(replica_id):
                 replicas_drain([by_id[replica_id]], at=at)
             case planning.Stop(replica_id):
                 replica_stop(by_id[replica_id], at=at)
             case planning.Lose(replica_id):
                 replica_lose(by_id[replica_id], at=at)
+            case planning.Test():
+                assert rollout is not None  # noqa: S101  # planned from it
+                _test(endpoint, rollout, replicas, at)
+            case planning.Open():
+                gate_open(replicas, at=at)
             case planning.Finish():
                 assert rollout is not None  # noqa: S101  # planned from it
                 rollout_end(endpoint, rollout, RolloutState.SUCCEEDED, at=at)
@@ -158,11 +168,21 @@ def _apply(
                 endpoint_reroute(endpoint)
 
 
-def _place(endpoint: Endpoint, revision_id: int, at: datetime) -> None:
+def _test(endpoint: Endpoint, rollout: Rollout, replicas: list[Replica], at: datetime) -> None:
+    """Begin the gate's test; one that cannot be begun at all is a gate that failed."""
+    new = [each for each in replicas if each.revision_id == rollout.to_revision_id and each.wanted == Wanted.RUN]
+    why = gate_begin(endpoint, rollout, new)
+    if why:
+        to = RolloutState.RETURNED if rollout.from_revision_id else RolloutState.FAILED
+        rollout_end(endpoint, rollout, to, at=at, reason="gate_not_begun", detail=why)
+
+
+def _place(endpoint: Endpoint, revision_id: int, rollout: Rollout | None, at: datetime) -> None:
     revision = Revision.objects.get(pk=revision_id)
     spot = spot_find(endpoint, revision)
     if spot is not None:
-        replica_create(endpoint=endpoint, revision=revision, spot=spot, at=at)
+        is_gated = rollout is not None and rollout.to_revision_id == revision_id and gate_of(rollout) is not Gate.OPEN
+        replica_create(endpoint=endpoint, revision=revision, spot=spot, at=at, is_gated=is_gated)
 
 
 def _give_up(endpoint: Endpoint, rollout: Rollout, reason: str, replica: Replica | None, at: datetime) -> None:
@@ -175,7 +195,7 @@ def _note(endpoint: Endpoint, decided: planning.Plan, at: datetime) -> None:
     """Keep the derived phase, and when to look again."""
     open_replicas = list(Replica.objects.filter(endpoint=endpoint, ended_at=None))
     running = [each for each in open_replicas if each.wanted == Wanted.RUN and each.state != ReplicaState.FAILED]
-    ready = sum(each.state == ReplicaState.READY for each in running)
+    ready = sum(each.state == ReplicaState.READY and not each.is_gated for each in running)
     rollout = Rollout.objects.filter(endpoint=endpoint).order_by("-pk").first()
     is_open = rollout is not None and rollout.ended_at is None
     phase, reason = phase_of(

@@ -24,7 +24,9 @@ _SEVERITY: Final = {
 _QUIET: Final = frozenset({ReplicaState.PULLING, ReplicaState.STARTING, ReplicaState.DRAINING})
 
 
-def replica_create(*, endpoint: Endpoint, revision: Revision, spot: Spot, at: datetime) -> Replica:
+def replica_create(
+    *, endpoint: Endpoint, revision: Revision, spot: Spot, at: datetime, is_gated: bool = False
+) -> Replica:
     """Make a replica at a place, in the caller's transaction and under `placing_lock`; its agent hears of it."""
     replica = Replica.objects.create(
         endpoint=endpoint,
@@ -32,6 +34,7 @@ def replica_create(*, endpoint: Endpoint, revision: Revision, spot: Spot, at: da
         server=spot.server,
         port=spot.port,
         runtime=revision.runtime,
+        is_gated=is_gated,
         state_changed_at=at,
         created_at=at,
         steps={"placed": at.isoformat()},
@@ -71,7 +74,8 @@ def replica_change(replica: Replica, *, at: datetime, **changes: Any) -> None:
 
 def is_serving(replica: Replica) -> bool:
     """Say whether gateways send requests to it; the same as `routing.routed`."""
-    return replica.ended_at is None and replica.wanted == Wanted.RUN and replica.state == ReplicaState.READY
+    is_wanted = replica.ended_at is None and replica.wanted == Wanted.RUN
+    return is_wanted and replica.state == ReplicaState.READY and not replica.is_gated
 
 
 def replicas_drain(replicas: Iterable[Replica], *, at: datetime) -> None:

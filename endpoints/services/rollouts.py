@@ -1,6 +1,8 @@
 """Changes of revision: begun, paused, called off, ended."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -13,6 +15,7 @@ from endpoints.models import Endpoint, Revision, Rollout
 from endpoints.services.launching import spec_facts
 from endpoints.services.routing import endpoint_reroute
 from endpoints.services.waking import endpoint_wake
+from monitoring.golive_runs.asked import gate_read
 from panel.accounts.audit import Actor, audit
 from panel.core.clock import now
 from panel.core.enums import Severity
@@ -53,13 +56,22 @@ def revision_create(
 
 
 def revision_deploy(
-    *, endpoint_id: int, spec: EngineSpec, actor: Actor, gpus: int | None = None, note: str = ""
+    *,
+    endpoint_id: int,
+    spec: EngineSpec,
+    actor: Actor,
+    gpus: int | None = None,
+    note: str = "",
+    gate: Mapping[str, Any] | None = None,
 ) -> Rollout:
-    """Add a revision and roll it out; one that is under way is called off first. Raises NotFound or InvalidInput."""
+    """Add a revision and roll it out; one that is under way is called off first. Raises NotFound or InvalidInput.
+
+    gate: what a go-live test has to prove before requests go to it, see `monitoring.golive_runs.asked`; None for no gate.
+    """
     with transaction.atomic():
         endpoint = endpoint_locked(endpoint_id)
         revision = revision_create(endpoint=endpoint, spec=spec, gpus=gpus, actor=actor, note=note)
-        return rollout_begin(endpoint=endpoint, revision=revision, actor=actor, action="endpoint.deploy")
+        return rollout_begin(endpoint=endpoint, revision=revision, actor=actor, action="endpoint.deploy", gate=gate)
 
 
 def endpoint_rollback(*, endpoint_id: int, number: int | None, actor: Actor) -> Rollout:
@@ -95,8 +107,13 @@ def endpoint_restart(*, endpoint_id: int, actor: Actor) -> Rollout:
         return rollout_begin(endpoint=endpoint, revision=revision, actor=actor, action="endpoint.restart")
 
 
-def rollout_begin(*, endpoint: Endpoint, revision: Revision, actor: Actor, action: str) -> Rollout:
-    """Begin a rollout in the caller's transaction, who holds the endpoint locked. Raises Conflict when it serves already."""
+def rollout_begin(
+    *, endpoint: Endpoint, revision: Revision, actor: Actor, action: str, gate: Mapping[str, Any] | None = None
+) -> Rollout:
+    """Begin a rollout in the caller's transaction, who holds the endpoint locked. Raises Conflict when it serves already.
+
+    gate: see `revision_deploy`. Raises InvalidInput for one that makes no sense.
+    """
     if revision.pk == endpoint.active_revision_id and endpoint.target_revision_id == revision.pk:
         raise Conflict(_("Revision %(number)s serves already.") % {"number": revision.number}, code="already_active")
     at = now()
@@ -109,6 +126,7 @@ def rollout_begin(*, endpoint: Endpoint, revision: Revision, actor: Actor, actio
         to_revision=revision,
         started_at=at,
         deadline_at=at + timedelta(seconds=endpoint.rollout_deadline_seconds),
+        gate=gate_read(gate),
         actor_name=actor.name[:200],
     )
     endpoint.target_revision = revision

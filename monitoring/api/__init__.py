@@ -6,9 +6,11 @@ from rest_framework.routers import BaseRouter
 def register(router: BaseRouter) -> None:
     """Add GPUs and probes; series hang below servers and GPUs by paths of their own (urls.py)."""
     from monitoring.api.diagnoses import DiagnosisViewSet
+    from monitoring.api.golive import GoLiveViewSet
     from monitoring.api.gpus import GpuViewSet
     from monitoring.api.probes import ProbeViewSet
 
     router.register("gpus", GpuViewSet, basename="gpu")
     router.register("probes", ProbeViewSet, basename="probe")
     router.register("diagnoses", DiagnosisViewSet, basename="diagnosis")
+    router.register("golive-tests", GoLiveViewSet, basename="golive")

@@ -24,6 +24,7 @@ class Flaw(StrEnum):
     WARM_UP_TOO_SHORT = "warm_up_too_short"
     VANTAGE_BAD = "vantage_bad"
     CHANGED = "changed"
+    STOPPED = "stopped"
 
 
 class Stop(StrEnum):

@@ -11,12 +11,11 @@ from monitoring.diagnosis.enums import Measure
 from monitoring.fits import rate_upper_bound
 from monitoring.golive.bounds import allowed_over, size_for
 from monitoring.golive.enums import Flaw, Outcome
-from monitoring.golive.plan import WARM_UP_REQUESTS, WARM_UP_SECONDS, Plan, Promise
+from monitoring.golive.plan import ERROR_CONFIDENCE, WARM_UP_REQUESTS, WARM_UP_SECONDS, Plan, Promise
 from monitoring.percentiles import Percentile, percentiles
 
 LEAST_ARRIVALS: Final = 0.95
 LONG_LAG_MS: Final = 20.0
-ERROR_CONFIDENCE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,14 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """How the run itself went. loop_lag_p99_ms: of the process that sent, None: not known. has_changed: revision, replicas or
-    machine are no longer those of the beginning. is_vantage_bad: the control target was slow as well.
+    machine are no longer those of the beginning. is_vantage_bad: the control target was slow as well. is_stopped: the load ended
+    before its plan was done.
     """
 
     loop_lag_p99_ms: float | None
     is_vantage_bad: bool = False
     has_changed: bool = False
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _flaws(plan: Plan, sent: Mapping[int, Sent], conditions: Conditions, share: 
     warm = [sent[arrival.number] for arrival in plan.arrivals[: -plan.n] if arrival.number in sent]
     if (
         len([entry for entry in warm if entry.is_ok]) < WARM_UP_REQUESTS
-        or plan.measured[0].at_seconds < WARM_UP_SECONDS
+        or plan.measured[0].at_seconds < WARM_UP_SECONDS * plan.time_scale
     ):
         yield Flaw.WARM_UP_TOO_SHORT
     if share < LEAST_ARRIVALS:
@@ -167,6 +168,8 @@ def _flaws(plan: Plan, sent: Mapping[int, Sent], conditions: Conditions, share: 
         yield Flaw.VANTAGE_BAD
     if conditions.has_changed:
         yield Flaw.CHANGED
+    if conditions.is_stopped:
+        yield Flaw.STOPPED
 
 
 def _judged(at_seconds: float, entry: Sent | None, measure: Measure) -> float:

@@ -15,6 +15,9 @@ WARM_UP_SECONDS: Final = 30.0
 WARM_UP_REQUESTS: Final = 5
 MOST_REQUESTS: Final = 100_000
 MOST_SECONDS: Final = 6 * 3600.0
+ERROR_CONFIDENCE: Final = (
+    0.95  # of the bound of the error rate, for which fewer requests without a failure prove nothing
+)
 # Who asks a usual prompt, a long one, the longest. Everything is rounded up to the next of the three: the half under the median
 # counts as the median, what lies between it and the 95th percentile as that, and the rest as the maximum.
 LENGTH_SHARES: Final = (0.50, 0.45, 0.05)
@@ -56,7 +59,10 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run. rate_per_second: the expected peak. n: measured requests; allowed: by percentile, how many may be over."""
+    """A run. rate_per_second: the expected peak. n: measured requests; allowed: by percentile, how many may be over.
+
+    time_scale: 1 for a test that counts; under 1 its durations were shortened for a trial.
+    """
 
     promise: Promise
     rate_per_second: float
@@ -64,6 +70,7 @@ class Plan:
     n: int
     arrivals: tuple[Arrival, ...] = field(repr=False)
     allowed: Mapping[float, int] = field(default_factory=dict)
+    time_scale: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -84,23 +91,28 @@ def plan_run(
     seed: int,
     spare: int = 0,
     seconds: float = MEASURED_SECONDS,
+    time_scale: float = 1.0,
 ) -> Plan:
     """Return a run at the expected peak, with so many arrivals that `spare` of them may be over the highest percentile.
 
     Open loop: gaps are exponential, and nothing waits for an answer. lengths: prompt tokens at the median, the 95th percentile
     and the maximum of what is expected. It lasts `seconds` at least, and until there are enough. The same seed gives the same
-    run. Raises ValueError with what to change for runs that would be too long or too large.
+    run. time_scale: shortens warm-up and duration, for trials; the number of requests stays. Raises ValueError with what to
+    change for runs that would be too long or too large.
     """
     if not 0 < peak_per_second < float("inf") or not 0 < seconds <= MOST_SECONDS:
         raise ValueError("a run has a rate over 0 and lasts up to six hours")
     if not 0 < lengths[0] <= lengths[1] <= lengths[2] or not 0 <= spare <= 50:
         raise ValueError("lengths go up from 1 token; spare is between 0 and 50")
+    if not 0 < time_scale <= 1:
+        raise ValueError("a time scale is over 0, and 1 at most")
     fewest = max(needed_to_pass(spare, q=q, confidence=CONFIDENCE) for q in promise.thresholds_ms)
+    fewest = max(fewest, needed_to_pass(0, q=1 - promise.error_rate, confidence=ERROR_CONFIDENCE))
     _check_size(fewest, peak_per_second, seconds)
     generator = np.random.default_rng(seed)
-    warm_up = _arrivals(generator, peak_per_second, WARM_UP_REQUESTS, WARM_UP_SECONDS, 0.0)
-    begin = max(warm_up[-1], WARM_UP_SECONDS)
-    measured = _arrivals(generator, peak_per_second, fewest, seconds, begin)
+    warm_up = _arrivals(generator, peak_per_second, WARM_UP_REQUESTS, WARM_UP_SECONDS * time_scale, 0.0)
+    begin = max(warm_up[-1], WARM_UP_SECONDS * time_scale)
+    measured = _arrivals(generator, peak_per_second, fewest, seconds * time_scale, begin)
     moments = warm_up + measured
     drawn = generator.choice(lengths, size=len(moments), p=LENGTH_SHARES)
     arrivals = tuple(
@@ -109,7 +121,7 @@ def plan_run(
     )
     n = len(measured)
     allowed = {q: allowed_over(n, q) or 0 for q in promise.thresholds_ms}
-    return Plan(promise, peak_per_second, seed, n, arrivals, allowed)
+    return Plan(promise, peak_per_second, seed, n, arrivals, allowed, time_scale)
 
 
 def _check_size(fewest: int, rate: float, seconds: float) -> None:

@@ -28,6 +28,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
         "allowed": {f"{q:g}": over for q, over in plan.allowed.items()},
         "at_seconds": [arrival.at_seconds for arrival in plan.arrivals],
         "tokens": [arrival.tokens for arrival in plan.arrivals],
+        "time_scale": plan.time_scale,
     }
 
 
@@ -45,7 +46,15 @@ def plan_from_json(stored: Mapping[str, Any]) -> Plan:
         for number, (at, length) in enumerate(zip(moments, tokens, strict=True))
     )
     allowed = {float(q): int(over) for q, over in stored["allowed"].items()}
-    return Plan(promise, float(stored["rate_per_second"]), int(stored["seed"]), n, arrivals, allowed)
+    return Plan(
+        promise,
+        float(stored["rate_per_second"]),
+        int(stored["seed"]),
+        n,
+        arrivals,
+        allowed,
+        float(stored.get("time_scale", 1.0)),
+    )
 
 
 def judgement_as_json(found: Judgement) -> dict[str, Any]:

@@ -25,6 +25,7 @@ FLAWS: Final[Mapping[Flaw, str | Promise]] = {
     Flaw.LOOP_LAG_UNKNOWN: gettext_lazy("How busy the sending process was is not known: its agent has to be updated."),
     Flaw.WARM_UP_TOO_SHORT: gettext_lazy("The warm-up did not take place: 30 s and five answered requests at least."),
     Flaw.VANTAGE_BAD: gettext_lazy("The control target was slow as well: the place that measures was not well."),
+    Flaw.STOPPED: gettext_lazy("The load ended before its plan was done: at a limit, or its place was lost."),
     Flaw.CHANGED: gettext_lazy("Revision, replicas or machine changed during the test: run it again."),
 }
 STOPS: Final[Mapping[Stop, str | Promise]] = {

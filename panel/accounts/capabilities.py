@@ -23,6 +23,7 @@ class Capability(StrEnum):
     ENDPOINTS_MANAGE = "endpoints.manage"  # deploy, scale, delete; keys of callers, secrets of engines, gateways
     PROBES_MANAGE = "probes.manage"  # what is probed, from where, how often
     DIAGNOSES_RUN = "diagnoses.run"  # measure why something is slow; with consent it loads an engine for minutes
+    GOLIVE_RUN = "golive.run"  # load an endpoint as many callers would, to see what it bears
     AUDIT_VIEW = "audit.view"
     ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
@@ -45,6 +46,7 @@ _OPERATOR: Final = _VIEWER | {
     Capability.LEASES_MANAGE,
     Capability.ENDPOINTS_MANAGE,
     Capability.PROBES_MANAGE,
+    Capability.GOLIVE_RUN,
     Capability.DIAGNOSES_RUN,
     Capability.AUDIT_VIEW,
 }

@@ -23,6 +23,7 @@ PUBLIC_URL = env.str("FLEETDECK_PUBLIC_URL", default=f"http://{HOST if HOST != '
 IS_PUBLIC_URL_GIVEN = bool(env.str("FLEETDECK_PUBLIC_URL", default=""))
 AGENT_PACKAGE_DIR = DATA_DIR / "agent-package"  # wheels of the agent, built at first need
 EGRESS_ALLOW = env.list("FLEETDECK_EGRESS_ALLOW", default=[])  # private networks that the panel may connect to
+GOLIVE_TIME_SCALE = env.float("FLEETDECK_GOLIVE_TIME_SCALE", default=1.0)  # under 1: go-live tests are trials
 PACKAGE_MIRRORS = env.dict("FLEETDECK_PACKAGE_MIRRORS", default={})  # name=index address of a mirror, comma between
 ALLOWED_HOSTS = env.list("FLEETDECK_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", HOST])
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL, *env.list("FLEETDECK_TRUSTED_ORIGINS", default=[])]

@@ -15,6 +15,7 @@ from endpoints.models import (
     ServingHost,
 )
 from fleet.models import Server
+from monitoring.models import GoLivePart, GoLivePiece, GoLiveRun
 from panel.core.clock import now
 
 SPEC = {
@@ -22,6 +23,10 @@ SPEC = {
     "runtime": "process",
     "custom": {"command": ["engine", "{port}"], "ready_path": "/health"},
 }
+
+
+# Of an engine that answers no stream.
+ASKED = {"peak_per_second": 20, "measure": "total"}
 
 
 def endpoint_rows(row):
@@ -50,7 +55,20 @@ def endpoint_rows(row):
     ApiKey.objects.create(
         pk=row, name="caller", prefix="dddddddd", digest="0" * 64, created_at=at, created_by_name="test"
     )
+    golive_rows(row, ended_at=at)
     Secret.objects.create(name=str(row), value="v", created_at=at, changed_at=at, created_by_name="test")
+
+
+def golive_rows(row, **changes):
+    """A go-live test of the endpoint with its place and a piece."""
+    at = now()
+    run = GoLiveRun.objects.create(
+        pk=row, subject_kind="endpoint", subject_id=row, subject_name=str(row), state="cancelled", asked=ASKED,
+        actor_name="test", created_at=at, deadline_at=at + timedelta(hours=1), **changes,
+    )  # fmt: skip
+    plan = {"at_seconds": [], "tokens": [], "n": 0}
+    part = GoLivePart.objects.create(pk=row, run=run, server_id=row, state="ended", targets=[], plan=plan)
+    GoLivePiece.objects.create(part=part, sequence=0, shots=[])
 
 
 ENDPOINT_WRITES = {
@@ -63,6 +81,9 @@ ENDPOINT_WRITES = {
     "post endpoint-pause": ({}, "endpoint.pause"),
     "post endpoint-resume": ({}, "endpoint.resume"),
     "post endpoint-cancel": ({}, "endpoint.cancel"),
+    "post endpoint-golive": ({"asked": ASKED, "places": ["hosts"], "consent": True}, "golive.start"),
+    "post endpoint-gate-again": ({}, "endpoint.gate_again"),
+    "post golive-cancel": ({}, "golive.cancel"),
     "post revision-list": ({"spec": SPEC, "gpus": 0}, "endpoint.deploy"),
     "post endpoint-key-list": ({"name": "caller"}, "key.create"),
     "delete endpoint-key-detail": ({}, "key.revoke"),
@@ -83,6 +104,13 @@ def prepare_endpoints(write, row):
         state = "paused" if write == "post endpoint-resume" else "running"
         deadline = now() + timedelta(hours=1)
         Rollout.objects.filter(pk=row).update(state=state, ended_at=None, deadline_at=deadline)
+    if write == "post golive-cancel":
+        GoLiveRun.objects.filter(pk=row).update(state="running", ended_at=None)
+    if write == "post endpoint-gate-again":
+        deadline = now() + timedelta(hours=1)
+        Rollout.objects.filter(pk=row).update(
+            state="running", ended_at=None, deadline_at=deadline, gate=ASKED, golive_run_id=row
+        )
     if write == "post gateway-list":
         at = now()
         other = Server.objects.create(name="node-2", state="ready", state_changed_at=at, created_at=at)

@@ -68,7 +68,7 @@ WRITES = {
 
 
 # What is asked by POST because it is too long for an address, and changes nothing.
-QUESTIONS = {"post sizing-list"}
+QUESTIONS = {"post sizing-list", "post endpoint-golive-estimate"}
 
 
 def api_writes():

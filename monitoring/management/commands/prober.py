@@ -13,6 +13,7 @@ from django.db import connection
 from fleet.agent.probes.collected import Collected
 from fleet.agent.probes.thread import ProberThread
 from monitoring.diagnosing.panel import PanelRounds
+from monitoring.golive_runs.panel_load import PanelLoads
 from monitoring.probes.panel import panel_prober
 from monitoring.probing.storing import known_probes, results_store
 from monitoring.probing.tables import PANEL
@@ -64,6 +65,7 @@ def _probe(ending: threading.Event) -> None:
     thread = ProberThread(panel_prober, sink=collected)
     thread.start()
     rounds = PanelRounds(thread)
+    loads = PanelLoads()
     try:
         read_at = float("-inf")
         while not ending.is_set():
@@ -72,10 +74,12 @@ def _probe(ending: threading.Event) -> None:
                 thread.set_targets(targets_for(PANEL))
             _store(collected)
             rounds.step(now())
+            loads.look()
             liveness.prober_alive()
             ending.wait(ROUND_SECONDS)
     finally:
         rounds.close()
+        loads.close()
         thread.stop()
     _store(collected)
 
