@@ -17,6 +17,7 @@ from fleet.enums import ServerState
 from fleet.models import Server
 from frontend.formatting import offset_label
 from frontend.preferences import Preferences, preferences_of
+from monitoring.delivery.selectors import Trouble, trouble_told
 from panel.accounts.capabilities import Capability, has_capability
 from panel.accounts.models import User
 from panel.core.clock import now
@@ -37,6 +38,7 @@ NAVIGATION: Final = (
     NavEntry("fleet", "fleet", _("Fleet"), "f"),
     NavEntry("endpoints", "endpoints", _("Endpoints"), "e"),
     NavEntry("probes", "probes", _("Probes"), "p"),
+    NavEntry("alerts", "notifications", _("Alerts"), "a"),
     NavEntry("rental", "leases", _("Rental"), "r"),
     NavEntry("events", "events", _("Events"), "v"),
     NavEntry("settings", "settings", _("Settings"), "s"),
@@ -92,6 +94,14 @@ class Shell:
     def silent_agents(self) -> int:
         """Return how many servers' agents are silent."""
         return Server.objects.filter(state=ServerState.NOT_REPORTING, retired_at=None).count()
+
+    @cached_property
+    def delivery_trouble(self) -> Trouble | None:
+        """Return what could not be delivered or is late, for those who may see it; None when nothing is."""
+        user = getattr(self._request, "user", None)
+        if not isinstance(user, User) or not has_capability(user.role, Capability.FLEET_VIEW):
+            return None
+        return trouble_told() or None
 
     @property
     def version(self) -> str:

@@ -23,6 +23,8 @@ _PAGES: Final = {
     "operation": "operation",
     "endpoint": "endpoint",
     "probe": "probe",
+    "channel": "channel",
+    "notification": "notification",
     "diagnosisreport": "diagnosis",
 }
 VALUE_SHOWN: Final = 300  # characters of one value

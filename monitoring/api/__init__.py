@@ -5,11 +5,15 @@ from rest_framework.routers import BaseRouter
 
 def register(router: BaseRouter) -> None:
     """Add GPUs and probes; series hang below servers and GPUs by paths of their own (urls.py)."""
+    from monitoring.api.channels import ChannelViewSet
     from monitoring.api.diagnoses import DiagnosisViewSet
     from monitoring.api.golive import GoLiveViewSet
     from monitoring.api.gpus import GpuViewSet
+    from monitoring.api.notifications import NotificationViewSet
     from monitoring.api.probes import ProbeViewSet
 
+    router.register("channels", ChannelViewSet, basename="channel")
+    router.register("notifications", NotificationViewSet, basename="notification")
     router.register("gpus", GpuViewSet, basename="gpu")
     router.register("probes", ProbeViewSet, basename="probe")
     router.register("diagnoses", DiagnosisViewSet, basename="diagnosis")

@@ -11,6 +11,7 @@ from django.db import connections
 from monitoring.delivery.heartbeats import heartbeat
 from monitoring.delivery.leasing import Lease, channels_due, lease_next
 from monitoring.delivery.rendering import message_of
+from monitoring.delivery.selectors import trouble_tell
 from monitoring.delivery.sending import Sent, send
 from monitoring.delivery.settling import settle
 from monitoring.notifiers.phrases import phrase as _
@@ -96,4 +97,5 @@ def dispatch() -> int:
 
 
 def _tell(at: datetime, count: int) -> None:
+    trouble_tell(at=now())
     heartbeat(NAME, at=now(), facts={"sent": count, "seconds": round((now() - at).total_seconds(), 3)})

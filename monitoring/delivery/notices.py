@@ -11,6 +11,7 @@ from monitoring.delivery.leasing import lease_next
 from monitoring.delivery.models import Channel, Notification
 from monitoring.delivery.outbox import Announcement, notification_of
 from monitoring.delivery.recipients import Recipient, recipients_of
+from monitoring.delivery.selectors import trouble_tell
 from monitoring.delivery.sending import Sent
 from monitoring.notifiers.told import Told, register_teller
 from panel.accounts.audit import Actor, audit
@@ -97,6 +98,7 @@ def notification_resend(*, notification_id: int, actor: Actor) -> Notification:
             after={"channel": leader.channel_name, "recipient": leader.recipient},
         )  # fmt: skip
     leader.refresh_from_db()
+    trouble_tell(at=now())
     return leader
 
 
@@ -113,6 +115,7 @@ def notification_dismiss(*, notification_id: int, actor: Actor) -> Notification:
             row.save(update_fields=["dismissed_at"])
             row.members.filter(status=NoticeStatus.DEAD).update(dismissed_at=row.dismissed_at)
             audit(actor=actor, action="notification.dismiss", target=row, target_name=str(row))
+    trouble_tell(at=now())
     return row
 
 
@@ -122,4 +125,5 @@ def notifications_dismiss(*, actor: Actor) -> int:
         count = Notification.objects.filter(status=NoticeStatus.DEAD, dismissed_at=None).update(dismissed_at=now())
         if count:
             audit(actor=actor, action="notification.dismiss_all", after={"count": count})
+    trouble_tell(at=now())
     return count

@@ -6,13 +6,17 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core import signing
 
 from monitoring.delivery.leasing import Lease
+from monitoring.delivery.models import Channel
 from monitoring.delivery.recipients import Recipient, recipients_of
 from monitoring.notifiers.compose import compose
 from monitoring.notifiers.message import Context, Message
 from panel.core.installation import install_id
 
+STOP_SALT: Final = "delivery.stop"
+STOP_DAYS: Final = 180
 LONGEST_HOST: Final = 36  # longer ones would make a Message-ID that mail libraries break over two lines
 
 
@@ -27,6 +31,23 @@ def message_domain() -> str:
     if "." not in host or len(host) > LONGEST_HOST or not host.isascii():
         host = "fleetdeck.invalid"
     return f"{install_id()}.{host}"
+
+
+def stop_url(channel: Channel, address: str) -> str:
+    """Return the address at which a recipient takes themselves off a mail channel; empty without HTTPS, which mailers want."""
+    if not address or not settings.IS_HTTPS:
+        return ""
+    token = signing.dumps({"channel": channel.pk, "address": address}, salt=STOP_SALT)
+    return f"{settings.PUBLIC_URL.rstrip('/')}/mail/stop/{token}/"
+
+
+def stop_asked(token: str) -> tuple[int, str] | None:
+    """Return channel and address of such a link; None when it is forged or older than STOP_DAYS."""
+    try:
+        found = signing.loads(token, salt=STOP_SALT, max_age=STOP_DAYS * 86_400)
+        return int(found["channel"]), str(found["address"])
+    except (signing.BadSignature, KeyError, TypeError, ValueError):
+        return None
 
 
 def message_of(lease: Lease, *, at: datetime) -> Message:
@@ -51,5 +72,6 @@ def message_of(lease: Lease, *, at: datetime) -> Message:
             delayed_seconds=waited,
             escalated_from=failed.channel_name if failed is not None else "",
             resend=leader.resend,
+            stop_url=stop_url(lease.channel, lease.recipient),
         ),
     )

@@ -24,7 +24,9 @@ class Capability(StrEnum):
     PROBES_MANAGE = "probes.manage"  # what is probed, from where, how often
     DIAGNOSES_RUN = "diagnoses.run"  # measure why something is slow; with consent it loads an engine for minutes
     GOLIVE_RUN = "golive.run"  # load an endpoint as many callers would, to see what it bears
+    NOTIFICATIONS_MANAGE = "notifications.manage"  # what was said in attempts; send again, dismiss
     AUDIT_VIEW = "audit.view"
+    CHANNELS_MANAGE = "channels.manage"  # where notifications go: mail servers, robots, webhooks and their secrets
     ACCOUNTS_MANAGE = "accounts.manage"  # accounts at providers and their keys
     AGENTS_MANAGE = "agents.manage"  # revoke an agent
     USERS_MANAGE = "users.manage"
@@ -48,9 +50,11 @@ _OPERATOR: Final = _VIEWER | {
     Capability.PROBES_MANAGE,
     Capability.GOLIVE_RUN,
     Capability.DIAGNOSES_RUN,
+    Capability.NOTIFICATIONS_MANAGE,
     Capability.AUDIT_VIEW,
 }
 _ADMIN: Final = _OPERATOR | {
+    Capability.CHANNELS_MANAGE,
     Capability.ACCOUNTS_MANAGE,
     Capability.AGENTS_MANAGE,
     Capability.USERS_MANAGE,

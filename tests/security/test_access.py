@@ -32,6 +32,7 @@ OPEN = {
     "": "the API's answer to addresses that it does not have",
     "jsi18n": "translations of the log-in page's scripts",
     "preferences": "language and theme of the log-in page, kept in cookies",
+    "mail-stop": "takes a signed link, and acts on a POST alone",
     "agent-join": "takes a join token in its body",
     "agent-join-status": "takes a join token",
     "agent-leave": "takes an agent's token",

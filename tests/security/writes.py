@@ -5,10 +5,12 @@ import time
 from django.contrib.sessions.backends.db import SessionStore
 
 from fleet.models import Job, Server
+from monitoring.models import Channel
 from panel.accounts.audit import Actor
 from panel.accounts.services import passkeys, two_factor
 from tests.accounts.authenticator import SecurityKey
 from tests.accounts.people import PASSWORD, session_client
+from tests.security.delivery_rows import DELIVERY_WRITES
 from tests.security.endpoint_rows import ENDPOINT_WRITES, prepare_endpoints
 from tests.security.leasing_rows import LEASING_WRITES, prepare_leasing
 from tests.security.rows import ROW, SESSION_KEY
@@ -59,6 +61,7 @@ WRITES = {
     "post probe-run": ({}, "probe.run"),
     "post probe-run-everywhere": ({}, "probe.run"),
     "post probe-check": ({"target": {"kind": "tcp", "host": "127.0.0.1", "port": 9}}, "probe.check"),
+    **DELIVERY_WRITES,
     **ENDPOINT_WRITES,
     **{
         write: ({name: ROW if value == "ROW" else value for name, value in body.items()}, action)
@@ -106,6 +109,8 @@ def prepare(write, admin):
         store.save(must_create=True)
     if write == "delete server-detail":
         Server.objects.filter(pk=ROW).update(state="retired", retired_at="2026-01-01T00:00:00Z")
+    if write == "post channel-enable":
+        Channel.objects.filter(pk=ROW).update(is_enabled=False)
     if write == "post job-cancel":
         Job.objects.filter(pk=ROW).update(state="running", ended_at=None, reason="")
     return {**prepare_leasing(write, ROW), **prepare_endpoints(write, ROW)}

@@ -1,0 +1,1 @@
+"""Channels and notifications as their pages show them."""
