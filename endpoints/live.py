@@ -2,6 +2,7 @@
 
 from endpoints.models import Endpoint, Replica
 from endpoints.selectors import endpoint_live, endpoints_live, replica_live, replica_log
+from fleet.selectors.live import iso
 from monitoring.live.topics import Topic, register
 from panel.accounts.capabilities import Capability, has_capability
 from panel.accounts.models import User
@@ -49,7 +50,11 @@ def replica_snapshot(identifier: int) -> LiveData:
         size += len(piece.text)
         if size > LOG_CHARACTERS and pieces:
             break
-        pieces[f"{piece.generation}:{piece.offset}"] = {"text": piece.text, "skipped": piece.skipped_bytes}
+        pieces[f"{piece.generation}:{piece.offset}"] = {
+            "text": piece.text,
+            "skipped": piece.skipped_bytes,
+            "at": iso(piece.received_at),
+        }
     return {"replicas": {str(identifier): replica_live(replica)}, "log": dict(reversed(pieces.items()))}
 
 

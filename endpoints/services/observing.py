@@ -15,6 +15,7 @@ from endpoints.services.replicas import replica_change
 from endpoints.services.telling import tell_endpoint
 from endpoints.services.waking import endpoint_wake, endpoints_lock
 from fleet.agent import orders
+from fleet.selectors.live import iso
 from fleet.services.agents import AgentIdentity
 from fleet.services.cleaning import clean_text
 from panel.core.clock import now
@@ -211,7 +212,8 @@ def logs_report(*, identity: AgentIdentity, report: orders.LogsReport) -> None:
         ReplicaLog.objects.bulk_create(rows, ignore_conflicts=True)
         for row in rows:
             key = f"{row.generation}:{row.offset}"
-            publish_later(f"replica.{row.replica_id}", {"log": {key: {"text": row.text, "skipped": row.skipped_bytes}}})
+            piece = {"text": row.text, "skipped": row.skipped_bytes, "at": iso(at)}
+            publish_later(f"replica.{row.replica_id}", {"log": {key: piece}})
         for replica_id in {row.replica_id for row in rows}:
             _forget_lines(replica_id)
 

@@ -138,8 +138,17 @@ def _rollback(endpoint: Endpoint, values: Mapping[str, str]) -> Ask:
     cost = _cost(endpoint)
     said = [*rollout_words(endpoint, revision), change_words(cost, cost)]
     words = {"name": endpoint.name, "number": revision.number}
-    title = _("Roll %(name)s back to revision %(number)s?") % words
-    return Ask("rollback", title, _("Roll back"), said, values={"number": str(revision.number)})
+    active = endpoint.active_revision.number if endpoint.active_revision is not None else 0
+    is_back = revision.number < active
+    title = (
+        _("Roll %(name)s back to revision %(number)s?")
+        if is_back
+        else _("Deploy revision %(number)s of %(name)s again?")
+    )
+    if revision.failure:
+        said = [_("It failed when it was deployed last; unless something else changed it fails again."), *said]
+    verb = _("Roll back") if is_back else _("Deploy again")
+    return Ask("rollback", title % words, verb, said, values={"number": str(revision.number)})
 
 
 def _delete(endpoint: Endpoint, _values: Mapping[str, str]) -> Ask:

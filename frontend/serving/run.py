@@ -22,7 +22,6 @@ from panel.core.errors import NotFound
 
 # Marks of a start stand at the beginning of a log; the rest is requests.
 MARKED_BYTES: Final = 262_144
-SHOWN_CHARACTERS: Final = 131_072
 _TONES: Final[Mapping[StepState, str]] = {
     StepState.DONE: "ok",
     StepState.PASSED: "ok",
@@ -141,26 +140,29 @@ def _routed_at(replica: Replica, endpoint: Endpoint) -> datetime | None:
 def steps_of(rollout: Rollout, replica: Replica | None, at: datetime) -> list[StepRow]:
     """Return the ten steps of a replica of a rollout; without one, how long capacity is looked for."""
     usual = usual_seconds(rollout.to_revision, before=rollout.started_at, at=at)
+    gpus = rollout.to_revision.gpus
     if replica is None:
         has_ended = rollout.ended_at is not None
         told = Told(rollout.started_at, {}, {}, failed_at=rollout.ended_at if has_ended else None)
         note = reason_said(rollout.endpoint.phase_reason).sentence if not has_ended else ""
-        return [_row(each, usual, note if each.state == StepState.CURRENT else "") for each in progress(told, now=at)]
+        return [
+            _row(each, usual, note if each.state == StepState.CURRENT else "", gpus) for each in progress(told, now=at)
+        ]
     pieces = replica_log(replica=replica.pk).filter(offset__lt=MARKED_BYTES)
     told = told_of(
         replica, requested_at=rollout.started_at, pieces=pieces, routed_at=_routed_at(replica, rollout.endpoint)
     )
     note = "" if replica.percent is None else f"{replica.percent}%"
     return [
-        _row(each, usual, note if each.step == Step.IMAGE and each.state == StepState.CURRENT else "")
+        _row(each, usual, note if each.step == Step.IMAGE and each.state == StepState.CURRENT else "", gpus)
         for each in progress(told, now=at)
     ]
 
 
-def _row(row: Progress, usual: Mapping[Step, float], note: str) -> StepRow:
+def _row(row: Progress, usual: Mapping[Step, float], note: str, gpus: int) -> StepRow:
     return StepRow(
         progress=row,
-        title=str(STEP_TITLES[row.step]),
+        title=str(STEP_TITLES[row.step]) if gpus or row.step != Step.LOADED else _("Loaded"),
         word=_word(row.state),
         tone=_TONES[row.state],
         owner=str(STEP_OWNERS[row.step]),
@@ -199,48 +201,11 @@ def error_of(rollout: Rollout, replica: Replica | None) -> ErrorCard | None:
     return ErrorCard(reason_said(reason), line, None)
 
 
-@dataclass(frozen=True, slots=True)
-class LogView:
-    """The log of one start of a replica. offset: of the last piece shown; is_newest: whether more may come."""
-
-    replica: Replica
-    generation: int
-    generations: Sequence[int]
-    lines: Sequence[str]
-    shown: int
-    last_at: datetime | None
-    is_cut: bool
-    search: str = ""
-
-    @property
-    def is_newest(self) -> bool:
-        """Say whether this is the present start."""
-        return not self.generations or self.generation == self.generations[0]
-
-
-def log_of(replica: Replica, *, generation: str = "", search: str = "") -> LogView:
-    """Return the end of a log; search: only lines with this text. Two queries."""
-    kept = ReplicaLog.objects.filter(replica=replica)
-    generations = sorted(set(kept.values_list("generation", flat=True)), reverse=True)
-    wanted = int(generation) if generation.isdecimal() and len(generation) < 10 else None
-    chosen = wanted if wanted in generations else (generations[0] if generations else replica.generation)
-    pieces = list(replica_log(replica=replica.pk, generation=chosen))
-    lines: list[str] = []
-    size, is_cut = 0, False
-    for piece in reversed(pieces):
-        size += len(piece.text)
-        if size > SHOWN_CHARACTERS and lines:
-            is_cut = True
-            break
-        skipped = (
-            [_("… %(bytes)s bytes were not kept …") % {"bytes": piece.skipped_bytes}] if piece.skipped_bytes else []
-        )
-        lines[:0] = [*skipped, *piece.text.splitlines()]
-    text = search.strip()[:200]
-    found = [line for line in lines if text.casefold() in line.casefold()] if text else lines
-    last_at = pieces[-1].received_at if pieces else None
-    shown = pieces[-1].offset if pieces else -1
-    return LogView(replica, chosen, generations, found, shown, last_at, is_cut, text)
+def _ended_before(rollout: Rollout, replica: Replica | None) -> int:
+    """Return how often the replica that is still awaited has ended and was started again."""
+    if rollout.ended_at is not None or replica is None or replica.ready_at is not None:
+        return 0
+    return replica.restarts if replica.state != ReplicaState.FAILED else 0
 
 
 def run_context(rollout: Rollout, *, wanted: str, at: datetime) -> dict[str, Any]:
@@ -256,5 +221,6 @@ def run_context(rollout: Rollout, *, wanted: str, at: datetime) -> dict[str, Any
         "steps": steps,
         "done": done_count([row.progress for row in steps]),
         "error": error_of(rollout, replica),
+        "ended_before": _ended_before(rollout, replica),
         "elapsed": ((rollout.ended_at or at) - rollout.started_at).total_seconds(),
     }

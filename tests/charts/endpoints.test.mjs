@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import { knownOf, sumOf } from "../../frontend/static/js/endpoint_frames.js";
-import { hasText, LogPieces } from "../../frontend/static/js/log_lines.js";
+import { hasLevel, hasText, levelOf, LogPieces } from "../../frontend/static/js/log_lines.js";
 
 const cases = JSON.parse(readFileSync(new URL("./endpoint_cases.json", import.meta.url), "utf8"));
 
@@ -24,10 +24,12 @@ test("a sum is missing only when nobody tells a part of it", () => {
   assert.equal(sumOf([null, 2, 0]), 2);
 });
 
+const line = (text, at = null) => ({ text, at });
+
 test("pieces of a log are shown once and in the order of their offsets", () => {
   const pieces = new LogPieces(1, 10);
-  const frame = { "1:30": { text: "three\n", skipped: 0 }, "1:10": { text: "one\n", skipped: 0 }, "1:20": { text: "two\nand\n", skipped: 5 } };
-  assert.deepEqual(pieces.take(frame), { lines: ["… 5 bytes …", "two", "and", "three"], isAnew: false });
+  const frame = { "1:30": { text: "three\n", skipped: 0 }, "1:10": { text: "one\n", skipped: 0 }, "1:20": { text: "two\nand\n", skipped: 5, at: "T2" } };
+  assert.deepEqual(pieces.take(frame), { lines: [line("… 5 bytes …"), line("two", "T2"), line("and", "T2"), line("three")], isAnew: false });
   assert.deepEqual(pieces.take(frame), { lines: [], isAnew: false });
 });
 
@@ -35,7 +37,7 @@ test("a new start of the engine begins an empty log, and late lines of the old o
   const pieces = new LogPieces(1, -1);
   pieces.take({ "1:0": { text: "old\n", skipped: 0 } });
   const anew = pieces.take({ "1:4": { text: "older\n", skipped: 0 }, "2:0": { text: "new\n", skipped: 0 } });
-  assert.deepEqual(anew, { lines: ["new"], isAnew: true });
+  assert.deepEqual(anew, { lines: [line("new")], isAnew: true });
   assert.deepEqual(pieces.take({ "1:9": { text: "late\n", skipped: 0 } }), { lines: [], isAnew: false });
 });
 
@@ -43,4 +45,14 @@ test("lines are found whatever their case, and every line without a search", () 
   assert.ok(hasText("CUDA out of memory", "cuda OUT"));
   assert.ok(hasText("anything", ""));
   assert.ok(!hasText("INFO", "error"));
+});
+
+test("how grave a line is follows from how engines mark lines, as on the server", () => {
+  const cases = JSON.parse(readFileSync(new URL("log_cases.json", import.meta.url), "utf8"));
+  for (const each of cases) assert.equal(levelOf(each.line, each.before), each.level, each.line);
+});
+
+test("a level shows itself and what is graver", () => {
+  const shown = (wanted) => ["", "warning", "error"].filter((level) => hasLevel(level, wanted));
+  assert.deepEqual([shown(""), shown("warning"), shown("error")], [["", "warning", "error"], ["warning", "error"], ["error"]]);
 });

@@ -10,6 +10,7 @@ from frontend.access import PageRequest, page, role_of
 from frontend.serving import run as reading
 from frontend.serving.detail import replica_rows
 from frontend.serving.listing import endpoint_found
+from frontend.serving.logs import log_of
 from frontend.serving.tabs import endpoint_tabs
 from panel.accounts.capabilities import Capability
 from panel.core.clock import now
@@ -20,7 +21,8 @@ def _log(request: PageRequest, replica: Replica | None) -> dict[str, object]:
     if replica is None:
         return {"log": None}
     given = request.GET
-    return {"log": reading.log_of(replica, generation=given.get("generation", ""), search=given.get("q", ""))}
+    wanted = {"generation": given.get("generation", ""), "search": given.get("q", ""), "level": given.get("level", "")}
+    return {"log": log_of(replica, **wanted)}
 
 
 @page(Capability.FLEET_VIEW)
