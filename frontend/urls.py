@@ -137,13 +137,6 @@ PROBING_URLS: list[URLPattern | URLResolver] = [
     path("probes/<int:probe_id>/remove/", probing.probe_remove, name="probe-remove"),
 ]
 
-urlpatterns: list[URLPattern | URLResolver] = [
-    path("", overview.overview, name="overview"),
-    path("fleet/", fleet.fleet, name="fleet"),
-    path("fleet/rows/", fleet.rows, name="fleet-rows"),
-    path("fleet/columns/", fleet.columns, name="fleet-columns"),
-    path("fleet/csv/", fleet.export, name="fleet-csv"),
-    path("fleet/sparklines/", fleet.sparks, name="fleet-sparklines"),
 DELIVERY_URLS: list[URLPattern | URLResolver] = [
     path("channels/", delivery.channels, name="channels"),
     path("channels/new/", delivery.channel_new, name="channel-new"),
@@ -161,6 +154,13 @@ DELIVERY_URLS: list[URLPattern | URLResolver] = [
     path("mail/stop/<str:token>/", delivery.mail_stop, name="mail-stop"),
 ]
 
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", overview.overview, name="overview"),
+    path("fleet/", fleet.fleet, name="fleet"),
+    path("fleet/rows/", fleet.rows, name="fleet-rows"),
+    path("fleet/columns/", fleet.columns, name="fleet-columns"),
+    path("fleet/csv/", fleet.export, name="fleet-csv"),
+    path("fleet/sparklines/", fleet.sparks, name="fleet-sparklines"),
     path("servers/<int:server_id>/", server.server, name="server"),
     path("servers/<int:server_id>/acceptance/", acceptance.acceptance, name="acceptance"),
     path("servers/<int:server_id>/acceptance/begin/", acceptance.acceptance_begin, name="acceptance-begin"),
@@ -184,6 +184,7 @@ DELIVERY_URLS: list[URLPattern | URLResolver] = [
     *RENTAL_URLS,
     *SERVING_URLS,
     *PROBING_URLS,
+    *DELIVERY_URLS,
     path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),
@@ -191,7 +192,6 @@ DELIVERY_URLS: list[URLPattern | URLResolver] = [
     path("events/", events.events, name="events"),
     path("events/new/", events.events_new, name="events-new"),
     path("events/csv/", events.events_csv, name="events-csv"),
-    *DELIVERY_URLS,
     path("join/", join.join, name="join"),
     path("join/<int:token_id>/", join.join_one, name="join-one"),
     path("join/<int:token_id>/steps/", join.join_steps, name="join-steps"),

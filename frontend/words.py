@@ -313,6 +313,17 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "diagnosis.start": gettext_lazy("Diagnosis begun"),
     "diagnosis.cancel": gettext_lazy("Diagnosis called off"),
     "probe.check": gettext_lazy("A probe tried before it was saved"),
+    "channel.create": gettext_lazy("Channel made"),
+    "channel.update": gettext_lazy("Channel changed"),
+    "channel.replace_secret": gettext_lazy("Secret of a channel replaced"),
+    "channel.enable": gettext_lazy("Channel switched on"),
+    "channel.disable": gettext_lazy("Channel switched off"),
+    "channel.delete": gettext_lazy("Channel removed"),
+    "channel.test": gettext_lazy("Channel tested"),
+    "channel.unsubscribe": gettext_lazy("A recipient asked to get no more"),
+    "notification.resend": gettext_lazy("Notification sent again"),
+    "notification.dismiss": gettext_lazy("Notification dismissed"),
+    "notification.dismiss_all": gettext_lazy("All undeliverable notifications dismissed"),
     "secret.set": gettext_lazy("Secret kept"),
     "secret.delete": gettext_lazy("Secret forgotten"),
 }
@@ -325,16 +336,5 @@ def event_sentence(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def audit_sentence(action: str) -> str:
-    "channel.create": gettext_lazy("Channel made"),
-    "channel.update": gettext_lazy("Channel changed"),
-    "channel.replace_secret": gettext_lazy("Secret of a channel replaced"),
-    "channel.enable": gettext_lazy("Channel switched on"),
-    "channel.disable": gettext_lazy("Channel switched off"),
-    "channel.delete": gettext_lazy("Channel removed"),
-    "channel.test": gettext_lazy("Channel tested"),
-    "channel.unsubscribe": gettext_lazy("A recipient asked to get no more"),
-    "notification.resend": gettext_lazy("Notification sent again"),
-    "notification.dismiss": gettext_lazy("Notification dismissed"),
-    "notification.dismiss_all": gettext_lazy("All undeliverable notifications dismissed"),
     """Return what an audit entry says; for an action that this page does not know yet, the action itself."""
     return str(AUDIT_SENTENCES.get(action, action))
