@@ -149,7 +149,7 @@ class Api:
 class Callers:
     """So many callers at once, each asking one thing after the other until told to stop. What befell them is counted.
 
-    outcomes: `ok`; `not started`: failed before the first piece of the answer; `cut`: broke off after it.
+    outcomes: `ok`; `not started`: failed before the answer began, with its headers; `cut`: broke off after that.
     """
 
     def __init__(self, client, model, *, count, tokens):
@@ -184,8 +184,8 @@ class Callers:
             stream = self.client.chat.completions.create(
                 model=self.model, messages=messages, max_tokens=self.tokens, stream=True, temperature=0
             )
+            has_begun = True
             for chunk in stream:
-                has_begun = True
                 pieces += bool(chunk.choices and chunk.choices[0].delta.content)
         except (openai.OpenAIError, httpx.HTTPError) as error:
             return ("cut" if has_begun else "not started"), repr(error)

@@ -119,6 +119,12 @@ def test_a_key_that_is_revoked_opens_nothing_within_seconds(api, gateway, key):
     api.remove("door")
 
 
+def is_back(api, replica):
+    """Whether a replica serves again, as another process than before."""
+    now = api.get(f"replicas/{replica['id']}/")
+    return now["state"] == "ready" and now["handle"] != replica["handle"]
+
+
 def test_no_request_that_had_not_begun_is_lost_whatever_dies(panel, api, rigs, gateway, key):
     spec = fake_spec("--ms-per-token", "20", "--slots", "64")
     api.deploy("storm", spec, replicas=2, first_byte_seconds=2, idle_seconds=2, lost_after_seconds=600)
@@ -128,6 +134,8 @@ def test_no_request_that_had_not_begun_is_lost_whatever_dies(panel, api, rigs, g
         killed = api.replicas("storm")[0]
         engine_process(killed).kill()
         callers.until_ok(STREAMS)
+        # The panel hears of it a moment later: the next one is frozen when this one serves again, and not before.
+        wait_until(lambda: is_back(api, killed), seconds=60, what="The killed one serves again")
         api.until_phase("storm", "healthy")
 
         frozen = engine_process(api.replicas("storm")[1])
