@@ -21,7 +21,7 @@ from frontend.views import (
     server,
 )
 from frontend.views.leasing import accounts, drift, lease, leases, offers, operations, rates
-from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, latencies, runs
+from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, runs
 from frontend.views.settings import installation, passkeys, profile, second_factor, sessions, tokens, users
 
 settings_urls: list[URLPattern | URLResolver] = [
@@ -99,7 +99,6 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
     path("endpoints/", endpoints.endpoints, name="endpoints"),
     path("endpoints/new/", deploy.endpoint_new, name="endpoint-new"),
     path("endpoints/<int:endpoint_id>/", endpoints.endpoint, name="endpoint"),
-    path("endpoints/<int:endpoint_id>/latency/", latencies.latency, name="endpoint-latency"),
     path("endpoints/<int:endpoint_id>/replicas/", endpoints.replicas, name="endpoint-replicas"),
     path("endpoints/<int:endpoint_id>/revisions/", endpoints.revisions, name="endpoint-revisions"),
     path("endpoints/<int:endpoint_id>/keys/", endpoints.keys, name="endpoint-one-keys"),
