@@ -17,6 +17,7 @@ _SECTION: Final = (
 )
 _ONE: Final = (
     ("endpoint", _("Overview"), Capability.FLEET_VIEW),
+    ("endpoint-latency", _("Latency"), Capability.FLEET_VIEW),
     ("endpoint-replicas", _("Replicas"), Capability.FLEET_VIEW),
     ("endpoint-revisions", _("Revisions"), Capability.FLEET_VIEW),
     ("endpoint-one-keys", _("Keys"), Capability.ENDPOINTS_MANAGE),

@@ -25,6 +25,7 @@ VIEWED = {
     "/endpoints/?part=rows": None,
     "/gateways/": None,
     "endpoint": "endpoint",
+    "endpoint-latency": "endpoint",
     "endpoint-replicas": "endpoint",
     "endpoint-revisions": "endpoint",
     "endpoint-settings": "endpoint",
@@ -59,6 +60,7 @@ PARTS = ("part=",)
 QUERIES = {
     "/endpoints/": 22,
     "endpoint": 28,
+    "endpoint-latency": 14,
     "endpoint-replicas": 7,
     "endpoint-revisions": 6,
     "replica": 7,
