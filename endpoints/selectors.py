@@ -157,6 +157,12 @@ def endpoints_live(endpoints: Sequence[Endpoint]) -> dict[int, dict[str, Any]]:
     }
 
 
+def replicas_on(gpu_ids: Collection[int]) -> dict[int, list[int]]:
+    """Return the replica that holds each of these cards, by the card's id; cards that none holds are left out."""
+    held = ReplicaGpu.objects.filter(gpu__in=gpu_ids).values_list("gpu_id", "replica_id")
+    return {gpu: [replica] for gpu, replica in held}
+
+
 def _is_up(replica: Replica) -> bool:
     return replica.state == ReplicaState.READY and not replica.is_gated
 

@@ -15,11 +15,12 @@ from monitoring.diagnosing.models import DiagnosisReport
 from monitoring.engines.models import EngineHour
 from monitoring.golive_runs.models import GoLivePart, GoLivePiece, GoLiveRun
 from monitoring.probing.models import Probe, ProbeHour
+from monitoring.waste.models import GpuUse, IdleInterval
 
 __all__ = [
     "Channel", "DiagnosisReport", "DirtyHour", "EngineHour", "Episode", "EpisodeEntry", "GoLivePart", "GoLivePiece",
-    "GoLiveRun", "Heartbeat", "LatestSample", "Notification", "NotificationAttempt", "Probe", "ProbeHour", "Rule", "RuleOverride", "RuleStanding", "SealedDay",
-    "SealedHour", "SeriesProgress", "Silence",
+    "GoLiveRun", "GpuUse", "Heartbeat", "IdleInterval", "LatestSample", "Notification", "NotificationAttempt", "Probe",
+    "ProbeHour", "Rule", "RuleOverride", "RuleStanding", "SealedDay", "SealedHour", "SeriesProgress", "Silence",
 ]  # fmt: skip
 
 

@@ -3,10 +3,11 @@
 from celery import shared_task
 
 from monitoring import services
-from monitoring.golive_runs.following import golive_tick
 from monitoring.alerts.services import alerts_evaluate, alerts_forget
 from monitoring.engines import keeping as engines
+from monitoring.golive_runs.following import golive_tick
 from monitoring.probing.services import hours_sum_up, result_partitions_make, results_forget
+from monitoring.waste.judging import waste_judge
 from panel.core.clock import now
 
 
@@ -44,18 +45,18 @@ def probes_keep_task() -> None:
     results_forget(at=at)
 
 
-@shared_task(name="monitoring.tasks.golive_tick", soft_time_limit=60, time_limit=90)
-def golive_tick_task() -> None:
-    """Give up on places of go-live tests that nobody hears of."""
-    golive_tick(at=now())
-
-
 @shared_task(name="monitoring.tasks.engines_keep", soft_time_limit=240, time_limit=280)
 def engines_keep_task() -> None:
     """Sum up the hours of engines' histograms, and drop those that are older than they are kept."""
     at = now()
     engines.hours_sum_up(at=at)
     engines.histograms_forget(at=at)
+
+
+@shared_task(name="monitoring.tasks.golive_tick", soft_time_limit=60, time_limit=90)
+def golive_tick_task() -> None:
+    """Give up on places of go-live tests that nobody hears of."""
+    golive_tick(at=now())
 
 
 @shared_task(name="monitoring.tasks.alerts_evaluate", soft_time_limit=50, time_limit=60)
@@ -68,3 +69,9 @@ def alerts_evaluate_task() -> None:
 def alerts_forget_task() -> None:
     """Delete episodes and silences that are older than they are kept."""
     alerts_forget(at=now())
+
+
+@shared_task(name="monitoring.tasks.waste_judge", soft_time_limit=240, time_limit=280)
+def waste_judge_task() -> None:
+    """Bring the use of every card up to the minutes that are rolled up."""
+    waste_judge()

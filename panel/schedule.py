@@ -33,6 +33,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "diagnoses of missed objectives": every(5 * MINUTE, "monitoring.diagnosing.tasks.watch"),
     "alerts": every(20 * SECOND, "monitoring.tasks.alerts_evaluate"),
     "old alerts": every(HOUR, "monitoring.tasks.alerts_forget"),
+    "what cards do": every(2 * MINUTE, "monitoring.tasks.waste_judge"),
     "partitions": every(30 * MINUTE, "monitoring.tasks.partitions_make"),
     "ended sessions and tokens": every(6 * HOUR, "panel.accounts.tasks.clean", expires=HOUR),
     "old sightings": every(6 * HOUR, "fleet.tasks.sightings_clear", expires=HOUR),

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fleet.enums import BilledMode
-from fleet.leasing.costs import Cost, Interval, cost, rate
+from fleet.leasing.costs import Cost, cost, rate
 from fleet.leasing.exchange import Joint, Rate, in_currency, joint
-from fleet.leasing.terms import LONGEST_STEP, billed
+from fleet.leasing.terms import LONGEST_STEP, Billed, billed
 from fleet.models import BilledInterval, ExchangeRate, Lease, LeasePrice
 from panel.core.money import Money, sums
 
@@ -27,11 +28,25 @@ def _prices(lease_ids: Collection[int]) -> dict[int, list[LeasePrice]]:
 
 def lease_costs(*, lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, Cost]:
     """Return what each lease cost within [start, end): two queries however many."""
+    ledgers = lease_ledgers(lease_ids=lease_ids, start=start, end=end)
+    return {pk: cost(each.intervals, each.prices, start=start, end=end) for pk, each in ledgers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What a lease's sums are made of: its stretches as they are billed, and its prices."""
+
+    intervals: list[Billed]
+    prices: list[LeasePrice]
+
+
+def lease_ledgers(*, lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, Ledger]:
+    """Return what each lease was billed for within [start, end), and its prices: two queries however many."""
     prices, intervals = _prices(lease_ids), _billed(lease_ids, start, end)
-    return {pk: cost(intervals[pk], prices[pk], start=start, end=end) for pk in lease_ids}
+    return {pk: Ledger(intervals[pk], prices[pk]) for pk in lease_ids}
 
 
-def _billed(lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, list[Interval]]:
+def _billed(lease_ids: Collection[int], start: datetime, end: datetime) -> dict[int, list[Billed]]:
     """Return each lease's stretches as its provider counts them; those that are rounded up reach beyond their end."""
     rows: dict[int, list[BilledInterval]] = defaultdict(list)
     found = BilledInterval.objects.filter(lease__in=lease_ids, started_at__lt=end)
