@@ -10,13 +10,14 @@ from django.conf import settings as django_settings
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
+from monitoring.delivery import reasons
 from monitoring.delivery.enums import ChannelKind, NoticeStatus
 from monitoring.delivery.models import Channel
 from monitoring.delivery.sending import secrets_of_channel
 from monitoring.delivery.smtp import context_of
 from monitoring.notifiers import mail
 from monitoring.notifiers.base import SettingsRefused
-from monitoring.notifiers.phrases import phrase, stored
+from monitoring.notifiers.phrases import stored
 from monitoring.notifiers.registry import NOTIFIERS, secrets_of, settings_of
 from monitoring.notifiers.webhook import new_signing_secret
 from panel.accounts.audit import Actor, audit
@@ -131,7 +132,7 @@ def channel_disable(*, channel_id: int, actor: Actor) -> Channel:
         if channel.is_enabled:
             channel.is_enabled = False
             channel.save(update_fields=["is_enabled"])
-            _withhold(channel, phrase("The channel was switched off."))
+            _withhold(channel, reasons.SWITCHED_OFF)
             audit(actor=actor, action="channel.disable", target=channel, target_name=channel.name)
     return channel
 
@@ -141,7 +142,7 @@ def channel_delete(*, channel_id: int, actor: Actor) -> None:
     with transaction.atomic():
         channel = _locked(channel_id)
         lost = channel_users(channel.pk)
-        _withhold(channel, phrase("The channel was removed."))
+        _withhold(channel, reasons.REMOVED)
         audit(
             actor=actor, action="channel.delete", target=channel, target_name=channel.name,
             before=_shown(channel), after={"lost_by": lost} if lost else None,
@@ -163,11 +164,11 @@ def recipient_stop(*, channel_id: int, address: str) -> bool:
         if not left:
             channel.is_enabled, channel.disabled_reason = (
                 False,
-                stored(phrase("Its last recipient asked to get no more.")),
+                stored(reasons.LAST_LEFT),
             )
         channel.save(update_fields=["settings", "is_enabled", "disabled_reason"])
         channel.notifications.filter(status=NoticeStatus.QUEUED, recipient__iexact=address).update(
-            status=NoticeStatus.WITHHELD, reason=stored(phrase("The recipient asked to get no more."))
+            status=NoticeStatus.WITHHELD, reason=stored(reasons.RECIPIENT_LEFT)
         )
         audit(
             actor=Actor(kind="stranger", id=None, name=address[:200]), action="channel.unsubscribe", target=channel,
