@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from endpoints.services.keys import keys_settle
+from endpoints.services.reaching import endpoints_reach
 from endpoints.services.reconcile import endpoint_reconcile, endpoints_due
 from endpoints.services.traffic import traffic_forget
 from endpoints.services.waking import RECONCILE_TASK
@@ -11,7 +12,8 @@ from panel.core.clock import now
 
 @shared_task(name="endpoints.tasks.tick", soft_time_limit=20, time_limit=30)
 def tick() -> None:
-    """Send a task for each endpoint that somebody must look at."""
+    """Send a task for each endpoint that somebody must look at; have those started anew that a new gateway cannot reach."""
+    endpoints_reach()
     for endpoint_id in endpoints_due(at=now()):
         endpoint_reconcile_task.apply_async((endpoint_id,), expires=10)
 

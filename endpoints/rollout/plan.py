@@ -290,5 +290,7 @@ def _is_freeing(view: EndpointView) -> bool:
 
 
 def _settled_at(view: EndpointView, now: datetime) -> datetime:
-    """Return from when on a card that was given back is not waited for any more."""
-    return now if view.freed_at is None else view.freed_at + SETTLING
+    """Return from when on a card that was given back is not waited for any more: at once when another replica has taken it."""
+    freed_at = view.freed_at
+    is_taken = freed_at is not None and any(each.created_at > freed_at for each in view.replicas)
+    return now if freed_at is None or is_taken else freed_at + SETTLING

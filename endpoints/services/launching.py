@@ -1,6 +1,6 @@
 """From a revision to what an agent is told to run: the engine's preset, the server's mirrors, secrets by name."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -11,6 +11,8 @@ from endpoints.engines.base import EngineSpec, Launch, Place, ReadyCheck, Server
 from endpoints.engines.registry import launch
 from endpoints.enums import Wanted
 from endpoints.models import Gateway, Replica, Secret, ServingHost
+from endpoints.services.binding import Place as Where
+from endpoints.services.binding import gateway_places, listens_on
 from endpoints.services.placing import serving_of
 from endpoints.services.routing import routing_version
 from fleet.agent import orders
@@ -50,13 +52,12 @@ def spec_facts(spec: EngineSpec, *, gpus: int) -> dict[str, Any]:
     }
 
 
-def _place(replica: Replica) -> Place:
+def _place(replica: Replica, host: str) -> Place:
     """Return where a replica runs, as engines see it."""
     serving = serving_of(replica.server)
     mirrors = ServerMirrors(
         hf_endpoint=serving.hf_endpoint, image_prefix=serving.image_prefix, cache_folder=serving.models_dir
     )
-    host = _bind(replica)
     return Place(
         port=replica.port, gpu_count=replica.revision.gpus, host=host, mirrors=mirrors, runtime=_runtime(replica)
     )
@@ -67,7 +68,7 @@ def _runtime(replica: Replica) -> Literal["container", "process"]:
 
 
 def assignments_part(server_id: int) -> dict[str, Any]:
-    """Return what a server's agent runs for endpoints: replicas, and a gateway. Three queries, four with secrets."""
+    """Return what a server's agent runs for endpoints: replicas, and a gateway. Four queries, five with secrets."""
     replicas = list(
         Replica.objects.filter(server_id=server_id, ended_at=None)
         .exclude(wanted=Wanted.STOP)
@@ -80,17 +81,22 @@ def assignments_part(server_id: int) -> dict[str, Any]:
 
 
 def _orders(replicas: Iterable[Replica]) -> list[orders.ReplicaOrder]:
-    launches = [(each, made) for each in replicas if (made := replica_launch(each)) is not None]
+    gateways = gateway_places()
+    launches = [(each, made) for each in replicas if (made := replica_launch(each, gateways)) is not None]
     names = {name for _replica, made in launches for name in made.secret_environment.values()}
     secrets = {each.name: each.value for each in Secret.objects.filter(name__in=names)} if names else {}
-    return [_order(replica, made, secrets) for replica, made in launches]
+    return [_order(replica, made, secrets, listens_on(replica, gateways)) for replica, made in launches]
 
 
-def replica_launch(replica: Replica) -> Launch | None:
-    """Return how a replica is run on its server; None, with a line in the log, when a later panel does not know it any more."""
+def replica_launch(replica: Replica, gateways: Collection[Where] | None = None) -> Launch | None:
+    """Return how a replica is run on its server; None, with a line in the log, when a later panel does not know it any more.
+
+    gateways: where they are, when the caller knows.
+    """
     spec = EngineSpec.from_json(replica.revision.spec)
+    host = listens_on(replica, gateway_places() if gateways is None else gateways)
     try:
-        return launch(_mirrored(spec, serving_of(replica.server)), _place(replica))
+        return launch(_mirrored(spec, serving_of(replica.server)), _place(replica, host))
     except InvalidInput as error:
         log.warning("endpoints.launch_refused", replica=replica.pk, field=error.field, reason=error.message)
         return None
@@ -102,7 +108,7 @@ def _mirrored(spec: EngineSpec, serving: ServingHost) -> EngineSpec:
     return msgspec.structs.replace(spec, source="modelscope", revision="") if is_wanted else spec
 
 
-def _order(replica: Replica, made: Launch, secrets: dict[str, str]) -> orders.ReplicaOrder:
+def _order(replica: Replica, made: Launch, secrets: dict[str, str], host: str) -> orders.ReplicaOrder:
     hidden = {name: secrets[ref] for name, ref in made.secret_environment.items() if ref in secrets}
     if made.api_key_variable is not None:
         hidden[made.api_key_variable] = replica.endpoint.upstream_key
@@ -117,7 +123,7 @@ def _order(replica: Replica, made: Launch, secrets: dict[str, str]) -> orders.Re
         port=replica.port,
         ready=_check(made.ready),
         engine=replica.revision.engine,
-        host=_bind(replica),
+        host=host,
         image=made.image,
         environment=made.environment,
         secrets=hidden,
@@ -139,12 +145,6 @@ def _check(ready: ReadyCheck) -> orders.ReadyCheck:
     return orders.ReadyCheck(
         kind="stream" if is_stream else "answer", path=ready.path, method=ready.method, body=ready.body
     )
-
-
-def _bind(replica: Replica) -> str:
-    """Return where an engine listens: on loopback alone when the only gateway is on its own machine."""
-    elsewhere = Gateway.objects.exclude(server_id=replica.server_id).exists()
-    return "0.0.0.0" if elsewhere else "127.0.0.1"  # noqa: S104  # gateways of other machines must reach it
 
 
 def _gateway(gateway: Gateway) -> orders.GatewayOrder:

@@ -23,7 +23,9 @@ OLD, NEW = 1, 2
 
 def replica(number, revision=OLD, **fields):
     return ReplicaView(
-        id=number, revision=revision, created_at=NOW - timedelta(minutes=60 - number), **{"is_ready": True, **fields}
+        id=number,
+        revision=revision,
+        **{"created_at": NOW - timedelta(minutes=60 - number), "is_ready": True, **fields},
     )
 
 
@@ -104,6 +106,8 @@ def test_a_card_that_was_just_given_up_is_waited_for_before_another_one_is():
     assert waiting.again_at == freed_at + SETTLING
     assert decide(replica(1), room=1, rollout=True, freed_at=freed_at).actions == [Place(NEW)]
     assert decide(replica(1), room=0, rollout=True, freed_at=NOW - SETTLING).actions == [Drain(1)]
+    taken = replica(3, NEW, created_at=NOW - timedelta(seconds=1))
+    assert decide(replica(1), taken, room=0, rollout=True, freed_at=freed_at).actions == [Drain(1)]
 
 
 def test_a_rollout_is_not_over_while_a_card_for_its_next_replica_is_being_freed():
