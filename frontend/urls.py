@@ -6,6 +6,8 @@ from frontend.views import (
     acceptance,
     catalog,
     charts,
+    delivery,
+    diagnoses,
     events,
     fleet,
     gpu,
@@ -122,6 +124,10 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
 ]
 
 PROBING_URLS: list[URLPattern | URLResolver] = [
+    path("diagnoses/", diagnoses.diagnoses, name="diagnoses"),
+    path("diagnoses/new/", diagnoses.diagnosis_new, name="diagnosis-new"),
+    path("diagnoses/<int:report_id>/", diagnoses.diagnosis, name="diagnosis"),
+    path("diagnoses/<int:report_id>/stop/", diagnoses.diagnosis_stop, name="diagnosis-stop"),
     path("probes/", probing.probes, name="probes"),
     path("probes/new/", probing.probe_new, name="probe-new"),
     path("probes/<int:probe_id>/", probing.probe, name="probe"),
@@ -129,6 +135,23 @@ PROBING_URLS: list[URLPattern | URLResolver] = [
     path("probes/<int:probe_id>/run/", probing.probe_now, name="probe-now"),
     path("probes/<int:probe_id>/pause/", probing.probe_pause, name="probe-pause"),
     path("probes/<int:probe_id>/remove/", probing.probe_remove, name="probe-remove"),
+]
+
+DELIVERY_URLS: list[URLPattern | URLResolver] = [
+    path("channels/", delivery.channels, name="channels"),
+    path("channels/new/", delivery.channel_new, name="channel-new"),
+    path("channels/<int:channel_id>/", delivery.channel, name="channel"),
+    path("channels/<int:channel_id>/edit/", delivery.channel_edit, name="channel-edit"),
+    path("channels/<int:channel_id>/test/", delivery.channel_test, name="channel-test"),
+    path("channels/<int:channel_id>/secrets/", delivery.channel_secrets, name="channel-secrets"),
+    path("channels/<int:channel_id>/switch/", delivery.channel_switch, name="channel-switch"),
+    path("channels/<int:channel_id>/remove/", delivery.channel_remove, name="channel-remove"),
+    path("notifications/", delivery.notifications, name="notifications"),
+    path("notifications/dismiss/", delivery.notifications_dismiss, name="notifications-dismiss"),
+    path("notifications/<int:notification_id>/", delivery.notification, name="notification"),
+    path("notifications/<int:notification_id>/resend/", delivery.notification_resend, name="notification-resend"),
+    path("notifications/<int:notification_id>/dismiss/", delivery.notification_dismiss, name="notification-dismiss"),
+    path("mail/stop/<str:token>/", delivery.mail_stop, name="mail-stop"),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -161,6 +184,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *RENTAL_URLS,
     *SERVING_URLS,
     *PROBING_URLS,
+    *DELIVERY_URLS,
     path("live/snapshots/", live.snapshots, name="live-snapshots"),
     path("jsi18n/", catalog.javascript_catalog, name="jsi18n"),
     path("preferences/", preferences.preferences, name="preferences"),
