@@ -224,7 +224,7 @@ TRAFFIC_CHARTS: Final = (
         _("Time of requests"),
         (_percentiles("total", _("In all")), _percentiles("first_byte", _("To the first byte"))),
     ),
-    Chart("queue", _("Time in the queue"), (_percentiles("queue", _("In the queue")),)),
+    Chart("queue", _("Time in the queue"), (_percentiles("queue", _("Time in the queue")),)),
     Chart(
         "in-flight",
         _("Requests under way"),
