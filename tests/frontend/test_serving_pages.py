@@ -8,6 +8,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from endpoints.models import ApiKey, Endpoint, Gateway, Rollout, Secret, ServingHost
+from endpoints.services.gateways import gateway_create
+from tests.endpoints.world import Site
+from tests.fleet.factories import OPERATOR
 from tests.frontend.html import Page
 from tests.frontend.serving import serving_world
 
@@ -67,7 +70,7 @@ QUERIES = {
     "run": 8,
     "failed-run": 15,
     "/gateways/": 7,
-    "/keys/": 5,
+    "/keys/": 6,
     "server": 25,
 }
 
@@ -183,3 +186,10 @@ def test_a_page_takes_a_fixed_number_of_queries(ada, world, name):
 def test_secrets_and_keys_are_never_shown(ada, world):
     texts = [ada.get(address(name, world)).content.decode() for name in [*VIEWED, *MANAGED]]
     assert not [text for text in texts if "hf_very_secret_value" in text or world["endpoint"].upstream_key in text]
+
+
+def test_the_page_of_keys_says_what_several_gateways_make_of_a_limit(ada, world):
+    told = "up to 2 times its requests per minute"
+    assert told not in ada.get("/keys/").content.decode()
+    gateway_create(server_id=Site("rack-9").server.pk, actor=OPERATOR)
+    assert told in ada.get("/keys/").content.decode()

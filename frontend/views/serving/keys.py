@@ -9,7 +9,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from endpoints.models import ApiKey, Endpoint, Secret
+from endpoints.models import ApiKey, Endpoint, Gateway, Secret
 from endpoints.selectors import endpoint_list, key_list
 from endpoints.services.keys import key_create, key_revoke, secret_delete, secret_set
 from frontend.access import PageRequest, page, role_of
@@ -34,6 +34,7 @@ def keys(request: PageRequest) -> HttpResponse:
         "title": _("Keys"),
         "rows": key_rows(found[:LISTED], now()),
         "left_out": max(found.count() - LISTED, 0),
+        "gateways": Gateway.objects.count(),
         **section_tabs("endpoint-keys", role_of(request)),
     }
     return render(request, "keys/page.html", context)
