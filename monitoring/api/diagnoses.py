@@ -26,15 +26,15 @@ from panel.accounts.api.permissions import CapabilityTable
 from panel.accounts.audit import Actor
 from panel.accounts.capabilities import Capability
 
-_VERDICTS = [(each.value, each.value) for each in Verdict]
-_LEVELS = [(each.value, each.value) for each in Level]
+VERDICTS = [(each.value, each.value) for each in Verdict]
+LEVELS = [(each.value, each.value) for each in Level]
 
 
 class DiagnosisSerializer(serializers.ModelSerializer[DiagnosisReport]):
     """A diagnosis in one line."""
 
-    verdict = serializers.ChoiceField(_VERDICTS, allow_blank=True, read_only=True, help_text="Empty until it is done.")
-    level = serializers.ChoiceField(_LEVELS, allow_blank=True, read_only=True, help_text="How sure it is.")
+    verdict = serializers.ChoiceField(VERDICTS, allow_blank=True, read_only=True, help_text="Empty until it is done.")
+    level = serializers.ChoiceField(LEVELS, allow_blank=True, read_only=True, help_text="How sure it is.")
     percent = serializers.SerializerMethodField()
     step = serializers.SerializerMethodField()
     has_sweeps = serializers.SerializerMethodField()
@@ -126,7 +126,7 @@ class DiagnosisFilters(SelectorFilters):
     probe = number("Of this probe.")
     endpoint = number("Of this endpoint.")
     state = any_of(ReportState.choices, "In this state.")
-    verdict = any_of(_VERDICTS, "With this verdict.")
+    verdict = any_of(VERDICTS, "With this verdict.")
     is_open = filters.BooleanFilter(help_text="Under way, or over.")
     select: ClassVar[Any] = staticmethod(report_list)
 
