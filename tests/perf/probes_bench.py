@@ -16,9 +16,9 @@ from tests.perf.harness import Row
 from tests.perf.probes_peers import CURL, Curl, blackbox, in_mode
 from tests.perf.probes_server import HOLD_SECONDS
 
-COUNTS = {"alone": 150, "paced": 800, "at once": 200}
+COUNTS = {"alone": 150, "paced": 800, "50 at once": 200, "200 at once": 400}
 ROUNDS = 3
-GOALS = {"alone": "<= 1.0", "paced": "<= 1.0", "at once": ""}
+GOALS = {"alone": "<= 1.0", "paced": "<= 1.0", "50 at once": "", "200 at once": ""}
 MISSING = "blackbox_exporter is not installed (Debian package prometheus-blackbox-exporter): not measured"
 
 

@@ -33,6 +33,7 @@ modules:
       enable_http2: false
       tls_config: {insecure_skip_verify: true}
 """
+AT_ONCE = {"50 at once": 50, "200 at once": 200}
 DURATION = re.compile(rb"^probe_duration_seconds (\S+)", re.MULTILINE)
 SUCCESS = re.compile(rb"^probe_success 1$", re.MULTILINE)
 
@@ -54,14 +55,14 @@ async def paced(one, count, rate):
 
 
 async def in_mode(mode, one, count):
-    """Probe `count` times: `alone` one after the other, `paced` at 200/s, `at once` by fifties."""
+    """Probe `count` times: `alone` one after the other, `paced` at 200/s, else so many at once as AT_ONCE says."""
     if mode == "alone":
         return [await one() for _ in range(count)]
     if mode == "paced":
         return await paced(one, count, 200)
-    found = []
-    for _ in range(count // 50):
-        found += await asyncio.gather(*[one() for _ in range(50)])
+    found, width = [], AT_ONCE[mode]
+    for _ in range(count // width):
+        found += await asyncio.gather(*[one() for _ in range(width)])
     return found
 
 
@@ -128,20 +129,21 @@ def blackbox():
 
 
 class Curl:
-    """A curl for each probe, or one that has fifty in hand; its own clock, its whole CPU."""
+    """A curl for each probe, or one that has all at once in hand; its own clock, its whole CPU."""
 
     def measure(self, mode, url, count):
         if mode == "paced":
             return [], 0.0  # two hundred processes a second measure the machine
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        batches = [[url]] * count if mode == "alone" else [[url] * 50] * (count // 50)
+        width = AT_ONCE.get(mode, 1)
+        batches = [[url] * width] * max(count // width, 1)
         found = [added_ms(seconds) for batch in batches for seconds in self._run(batch)]
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return found, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def _run(self, urls):
         command = [CURL, "--silent", "--insecure", "--http1.1", "--write-out", "%{time_total}\n"]
-        command += ["--parallel", "--parallel-immediate", "--parallel-max", "50"] if len(urls) > 1 else []
+        command += ["--parallel", "--parallel-immediate", "--parallel-max", str(len(urls))] if len(urls) > 1 else []
         for url in urls:
             command += ["--output", os.devnull, url]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
