@@ -41,6 +41,8 @@ class WasteRow:
 class Waste:
     """The list, dearest first, and its sums by currency: of all rows, and of those that could still be saved."""
 
+    start: datetime
+    end: datetime
     rows: list[WasteRow]
     totals: dict[str, Money]
     avoidable: dict[str, Money]
@@ -67,6 +69,8 @@ def waste(*, start: datetime, end: datetime, at: datetime) -> Waste:
     rows.sort(key=lambda row: (-_dearest(row), -row.quiet_minutes, row.gpu.pk))
     known = [row for row in rows if row.cost is not None]
     return Waste(
+        start,
+        end,
         rows,
         totals=sums(money for row in known if row.cost for money in row.cost.totals.values()),
         avoidable=sums(
