@@ -5,7 +5,7 @@ import pytest
 from fleet.models import Lease, Server
 from panel.core.clock import now
 from tests.charts.fleet_data import machine, working
-from tests.charts.test_pages import text_of
+from tests.charts.reading import text_of
 from tests.fleet.factories import joined
 
 pytestmark = pytest.mark.django_db

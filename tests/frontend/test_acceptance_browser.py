@@ -10,7 +10,7 @@ from fleet.enums import JobKind
 from fleet.services.agents import agent_authenticate
 from fleet.services.jobs import job_create, job_report
 from tests.fleet.factories import OPERATOR, joined
-from tests.frontend.test_browser import CHROMIUM, GRAVE, axe, chromium, outside, window  # noqa: F401 (fixtures)
+from tests.frontend.browser import CHROMIUM, GRAVE, axe, chromium, outside, window  # noqa: F401 (fixtures)
 from tests.leasing.test_acceptance_verdict import a_card, a_machine
 
 pytestmark = [

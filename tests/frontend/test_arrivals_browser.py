@@ -7,7 +7,7 @@ import pytest
 from monitoring.live.kinds import fleet_snapshot, server_snapshot
 from tests.charts.fleet_data import HOST_FACTS
 from tests.fleet.factories import Machine, joined
-from tests.frontend.test_browser import chromium, expect, machine, outside, pytestmark, sayer, window
+from tests.frontend.browser import chromium, expect, machine, outside, pytestmark, sayer, window
 
 __all__ = ["chromium", "pytestmark", "window"]  # fixtures and marks of the shell's tests, used here by name
 

@@ -1,13 +1,6 @@
-"""The shell in a real Chromium: log-in, themes, keyboard, dialogs, ticks of a join, and axe on every page."""
+"""The shell in a real Chromium: log-in, themes, search, keyboard, dialogs, ticks of a join, logs."""
 
-import json
 import re
-import shutil
-import time
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
-from django.db import connections
 
 from endpoints.live import endpoint_snapshot
 from endpoints.models import Endpoint
@@ -15,107 +8,11 @@ from fleet.agent import wire
 from fleet.models import Server
 from fleet.services.joining import server_join
 from panel.core.clock import now
-from tests.accounts.people import PASSWORD
-from tests.fleet.factories import Machine, joined
-from tests.frontend.leasing import simulated
-from tests.frontend.probing import probing_world
+from tests.fleet.factories import Machine
+from tests.frontend.browser import CHROMIUM, GRAVE, axe, chromium, expect, machine, outside, pytestmark, sayer, window
 from tests.frontend.serving import serving_world
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: no page was opened in a browser"
-)
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PAGES = [
-    "/events/",
-    "/self-health/",
-    "/join/",
-    "/settings/",
-    "/settings/users/",
-    "/settings/tokens/",
-    "/settings/sessions/",
-]
-GRAVE = {"serious", "critical"}
-
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: no page was opened in a browser"),
-]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """One Chromium for all tests of this module.
-
-    Playwright keeps an event loop in this thread, which Django takes for asynchronous code; nothing here is.
-    """
-    with pytest.MonkeyPatch.context() as patch, playwright.sync_playwright() as tools:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        instance = tools.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield instance
-        instance.close()
-
-
-@pytest.fixture
-def window(chromium, transactional_db, live_server, people):
-    """Open windows on the panel; `window(role="admin", path="/events/")` is logged in. Faults of scripts fail the test."""
-    faults, contexts = [], []
-
-    def open_(path="/settings/", *, role="admin", width=1280, **options):
-        context = chromium.new_context(
-            base_url=live_server.url, viewport={"width": width, "height": 844}, locale="en-GB", **options
-        )
-        contexts.append(context)
-        context.set_default_timeout(20_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and _note(faults, message.text))
-        if role:
-            page.goto(f"/login/?next={path}")
-            page.fill("#id_username", people[role].username)
-            page.fill("#id_password", PASSWORD)
-            page.keyboard.press("Enter")
-            page.wait_for_url(lambda address: "/login/" not in address)
-        else:
-            page.goto(path)
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert faults == []
-
-
-def _note(faults, text):
-    # The test's server speaks no WebSocket: pages then poll, which is what some of these tests are about. And a window
-    # that closes drops the request that is under way.
-    if not any(known in text for known in ("WebSocket", "/live/snapshots/", "htmx:afterRequest", "htmx:send")):
-        faults.append(text)
-
-
-def outside(work, *args, **kwargs):
-    """Do something to the panel in a thread of its own: what is published there may not meet Playwright's event loop."""
-
-    def and_close():
-        try:
-            return work(*args, **kwargs)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(and_close).result()
-
-
-def machine(name, cards=2, **kwargs):
-    """A server with cards that has reported."""
-    agent, _token = joined(name, **kwargs)
-    Machine(agent, cards=cards).send()
-
-
-def expect(locator):
-    return playwright.expect(locator)
+__all__ = ["CHROMIUM", "GRAVE", "axe", "chromium", "pytestmark", "window"]  # fixtures and marks, used here by name
 
 
 def test_somebody_logs_in_and_out(window):
@@ -282,65 +179,6 @@ def test_the_panel_can_be_used_without_javascript(window):
     expect(page.locator("h1")).to_have_text("Settings")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_grave(window, theme):
-    outside(machine, "rack-1")
-    page = window("/settings/", color_scheme=theme)
-    found = {}
-    for path in PAGES:
-        page.goto(path)
-        page.wait_for_load_state("load")
-        answer = axe.Axe().run(page).response
-        grave = [violation for violation in answer["violations"] if violation["impact"] in GRAVE]
-        if grave:
-            found[path] = [(v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in grave]
-    assert found == {}
-
-
-def endpoint_pages(world):
-    """Addresses of the pages of endpoints, with something on each."""
-    chat, broken = f"/endpoints/{world['endpoint'].pk}", f"/endpoints/{world['broken'].pk}"
-    model = "kind=vllm&source=huggingface&model=Qwen/Qwen3-8B&runtime=process"
-    shape = "parameters=8.2&layers=36&attention_heads=32&kv_heads=8&head_size=128&precision=bfloat16&context=8192"
-    return [
-        "/endpoints/", f"{chat}/", f"{chat}/replicas/", f"{chat}/revisions/?before=1&after=2", f"{chat}/keys/",
-        f"{chat}/settings/", f"{chat}/scale/?replicas=1", f"{chat}/delete/", f"{chat}/deploy/?arg_max_num_seqs=32&step=review",
-        f"{broken}/runs/{world['failed_run'].pk}/", f"/replicas/{world['failing'].pk}/", "/endpoints/new/",
-        f"/endpoints/new/?{model}&{shape}&concurrency=4&gpus=1&step=hardware",
-        f"/endpoints/new/?{model}&{shape}&concurrency=4&gpus=1&step=arguments",
-        "/gateways/", "/gateways/new/", "/keys/", "/keys/new/", "/secrets/", f"/servers/{world['server'].pk}/serving/",
-    ]  # fmt: skip
-
-
-def probe_pages(world):
-    """Addresses of the pages of probes, with something on each."""
-    stream = f"/probes/{world['stream'].pk}"
-    return [
-        "/probes/", "/probes/?q=nothing", "/probes/new/", "/probes/new/?kind=chat", f"{stream}/", f"{stream}/?range=7d",
-        f"{stream}/edit/", f"/probes/{world['broken'].pk}/", f"/probes/{world['paused'].pk}/",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh-hans", "dark")])
-def test_axe_finds_nothing_grave_on_pages_of_endpoints_and_probes_and_none_is_wider_than_a_phone(window, people, language, theme):
-    world = outside(serving_world)
-    probed = outside(probing_world)
-    people["admin"].language = language
-    people["admin"].save()
-    page = window("/settings/", color_scheme=theme)
-    found = {}
-    for path in [*endpoint_pages(world), *probe_pages(probed)]:
-        page.set_viewport_size({"width": 1280, "height": 844})
-        page.goto(path)
-        page.wait_for_load_state("load")
-        grave = [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE]
-        page.set_viewport_size({"width": 390, "height": 844})
-        extra = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        if grave or extra > 0:
-            found[path] = [extra, *((v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in grave)]
-    assert found == {}
-
-
 def test_a_log_follows_what_the_socket_says_and_is_filtered_while_one_types(window):
     world = outside(serving_world)
     replica = world["replica"]
@@ -368,88 +206,3 @@ def test_an_endpoint_that_changes_is_seen_without_a_reload(window):
     say(f"endpoint.{endpoint.pk}", outside(endpoint_snapshot, endpoint.pk))
     expect(page.locator("#replicas")).to_have_value("7")
     assert page.evaluate("window.isSamePage")
-
-
-def test_axe_finds_nothing_grave_where_the_rail_shows_icons_alone(window):
-    page = window("/events/")
-    page.locator("[data-rail-toggle]").click()
-    expect(page.locator("html")).to_have_attribute("data-rail", "collapsed")
-    page.reload()
-    expect(page.locator("html")).to_have_attribute("data-rail", "collapsed")
-    assert [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE] == []
-    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible()
-    page.set_viewport_size({"width": 768, "height": 844})
-    expect(page.get_by_role("link", name="Fleet", exact=True)).to_be_visible()
-
-
-def test_axe_finds_nothing_grave_before_log_in_and_in_dialogs(window):
-    page = window("/login/", role="")
-    assert [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE] == []
-    page = window()
-    page.keyboard.press("?")
-    expect(page.locator("#shortcuts")).to_be_visible()
-    assert [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE] == []
-    page.keyboard.press("Escape")
-    page.keyboard.press("/")
-    expect(page.locator("#palette-results [role=option]").first).to_be_visible()
-    assert [v for v in axe.Axe().run(page).response["violations"] if v["impact"] in GRAVE] == []
-
-
-def test_no_page_is_wider_than_a_phone_or_than_a_page_at_double_size(window):
-    outside(
-        machine, "a-server-with-quite-a-long-name-in-shanghai-07", 8, provider="Alibaba Cloud", region="cn-shanghai-b"
-    )
-    page = window("/settings/", width=390)
-    wide = {}
-    for width in (390, 640, 768):
-        page.set_viewport_size({"width": width, "height": 844})
-        for path in PAGES:
-            page.goto(path)
-            extra = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            if extra > 0:
-                wide[(path, width)] = extra
-    assert wide == {}
-
-
-def sayer(page):
-    """Answer the page's sockets; returns what sends a snapshot, once the page has asked for its topic."""
-    asked = {}
-
-    def answer(socket):
-        def heard(text):
-            asked.update(dict.fromkeys(json.loads(text)["topics"], socket))
-
-        socket.on_message(heard)
-
-    def say(topic, data):
-        deadline = time.monotonic() + 20
-        while topic not in asked:
-            assert time.monotonic() < deadline, f"the page never asked for {topic}"
-            page.wait_for_timeout(50)  # Playwright hears of sockets while it waits
-        asked[topic].send(
-            json.dumps({"type": "snapshot", "topic": topic, "seq": 1, "at": now().isoformat(), "data": data})
-        )
-
-    page.route_web_socket("**/ws/live/", answer)
-    return say
-
-
-def test_a_list_of_many_cards_has_one_scroll_bar(window):
-    for number in range(6):
-        outside(machine, f"rack-{number}", 8)
-    page = window("/fleet/?tab=gpus", width=1440)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    assert page.evaluate("document.documentElement.scrollHeight - document.documentElement.clientHeight") <= 0
-    assert page.evaluate("(el => el.scrollHeight > el.clientHeight)(document.querySelector('.list-wrap'))")
-
-
-def test_an_offer_can_be_ordered_without_scrolling_sideways(window):
-    outside(simulated)
-    page = window("/offers/", role="admin", width=1440)
-    edge = page.locator(".table-wrap").bounding_box()
-    button = page.locator("tbody .actions .btn").first.bounding_box()
-    assert button["x"] + button["width"] <= edge["x"] + edge["width"]
-    fields = [box["y"] + box["height"] for box in (e.bounding_box() for e in page.locator(".toolbar .field").all())]
-    filter_button = page.locator(".toolbar button").bounding_box()
-    assert abs(max(fields) - (filter_button["y"] + filter_button["height"])) < 4
-    assert max(fields) - min(fields) < 4

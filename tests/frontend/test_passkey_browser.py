@@ -7,7 +7,7 @@ from django.core.cache import cache
 
 from panel.accounts.models import Passkey
 from tests.accounts.people import PASSWORD
-from tests.frontend.test_browser import GRAVE, axe, chromium, expect, pytestmark, window
+from tests.frontend.browser import GRAVE, axe, chromium, expect, pytestmark, window
 
 __all__ = ["chromium", "pytestmark", "window"]  # fixtures and marks of the shell's tests, used here by name
 
