@@ -14,7 +14,9 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from endpoints.prometheus import endpoint_metrics
 from monitoring.exposition import Exposition
+from monitoring.probing.prometheus import probe_metrics
 from monitoring.prometheus import fleet_metrics
 from panel.accounts.api.authentication import BearerAuthentication
 from panel.accounts.api.permissions import CapabilityTable
@@ -79,6 +81,7 @@ class MetricsView(APIView):
         for collector in (process_registry, PanelCollector()):
             registry.register(collector)
         panel, is_openmetrics = encode(registry).decode(), "openmetrics" in content_type
-        fleet = "".join(fleet_metrics(Exposition(is_openmetrics=is_openmetrics)))
-        body = panel.removesuffix(END) + fleet + (END if is_openmetrics else "")
+        write = Exposition(is_openmetrics=is_openmetrics)
+        families = "".join([*fleet_metrics(write), *probe_metrics(write), *endpoint_metrics(write)])
+        body = panel.removesuffix(END) + families + (END if is_openmetrics else "")
         return HttpResponse(body, content_type=content_type, headers={"Cache-Control": "no-store"})
