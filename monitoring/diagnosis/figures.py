@@ -11,6 +11,7 @@ from monitoring.diagnosis.columns import Array, Columns, Kept
 
 Rows = npt.NDArray[np.intp]
 RETRANSMIT_MS: Final = 900.0  # a first SYN that is lost is sent again after 1 s
+TIMEOUT_MS: Final = 190.0  # a packet of an open connection that is lost is sent again after 200 ms at the soonest
 LEAST_HOP: Final = 0.10  # of the whole: the lower bound of a gateway's time has to be over it
 MOST_ROUNDS: Final = 1_000  # that are looked at: the newest; bounds what resampling costs
 
@@ -21,8 +22,10 @@ class Figures:
     `calm_p` are the objective's percentile: outside, on the host, over open connections, outside without lost SYNs.
 
     rtt: 10th percentile of TCP connects. transfer: see Columns. hop: what lies between, besides the round trip; is_hop: whether
-    it is proven. syn_share: connections that waited for a SYN to be sent again. warm_p: estimated from cold rounds without
-    their handshakes when nothing was measured warm. ttft, e2e, host_ttft, host_e2e, generated: NaN where it is no stream.
+    it is proven. syn_share: connections that waited for a SYN to be sent again. lost_of_slow, waited_of_slow: of the rounds over
+    the threshold, the share of those, and of those that are 190 ms and more over the median; 0 when none is over it. warm_p:
+    estimated from cold rounds without their handshakes when nothing was measured warm.
+    ttft, e2e, host_ttft, host_e2e, generated: NaN where it is no stream.
     """
 
     outside: float
@@ -40,6 +43,7 @@ class Figures:
     is_hop: bool
     syn_share: float
     lost_of_slow: float
+    waited_of_slow: float
     ttft: float
     e2e: float
     host_ttft: float
@@ -83,7 +87,10 @@ def figures_of(
     outside = columns.outside[rows]
     found["syn_share"] = retransmitted.mean(axis=1)
     is_slow = outside > threshold_ms
-    found["lost_of_slow"] = (is_slow & retransmitted).sum(axis=1) / np.maximum(is_slow.sum(axis=1), 1)
+    slow = np.maximum(is_slow.sum(axis=1), 1)
+    has_waited = outside > found["outside"][:, None] + TIMEOUT_MS
+    found["lost_of_slow"] = (is_slow & retransmitted).sum(axis=1) / slow
+    found["waited_of_slow"] = (is_slow & has_waited).sum(axis=1) / slow
     found["outside_p"] = _percentile(outside, q, lost_outside)
     found["host_p"] = _percentile(columns.host[rows], q, lost_host)
     found["calm_p"] = _percentile_where(outside, ~retransmitted, q)

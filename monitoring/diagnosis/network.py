@@ -9,7 +9,8 @@ from monitoring.diagnosis.figures import Figures
 LOSS_SHARE: Final = 0.02  # of connections that waited for a second SYN
 NEAR_MS: Final = 20.0  # a round trip within one region
 FAR_SHARE: Final = 0.3  # of the time over open connections, where the host is slow as well
-LOST_OF_SLOW: Final = 0.15  # of slow rounds: the others lost a packet too, of a kind that connections do not tell
+LOST_OF_SLOW: Final = 0.1  # of slow rounds: the others lost a packet too, of a kind that connections do not tell
+WAITED_OF_SLOW: Final = 0.9  # of slow rounds: what is slow by less than a timeout is slow for another reason
 SAME: Final = 0.9  # first token against last, outside: nothing was streamed
 STREAMED: Final = 0.7  # the same on the host: there it was
 
@@ -26,8 +27,8 @@ def network_cause(figures: Figures, threshold_ms: float, *, has_warm: bool) -> C
     """Return the cause of the largest part: name, handshakes and round trips, gateway, body.
 
     When only the connections that lost a SYN miss the objective, it is the loss. A line that loses those loses requests and
-    answers too, which are sent again after 200 ms and more: so it is the loss as well where the median keeps the objective and
-    a good part of what misses it lost a SYN.
+    answers too, which are sent again after 200 ms and more: so it is the loss as well where the median keeps the objective,
+    what misses it does so by that much, and a part of it lost a SYN.
     """
     if loses_packets(figures) and figures.outside_p > threshold_ms and _is_by_loss(figures, threshold_ms):
         return Cause(Verdict.PACKET_LOSS)
@@ -47,7 +48,10 @@ def network_cause(figures: Figures, threshold_ms: float, *, has_warm: bool) -> C
 
 
 def _is_by_loss(figures: Figures, threshold_ms: float) -> bool:
-    return figures.calm_p <= threshold_ms or (figures.outside <= threshold_ms and figures.lost_of_slow >= LOST_OF_SLOW)
+    if figures.calm_p <= threshold_ms:
+        return True
+    is_usually_well = figures.outside <= threshold_ms
+    return is_usually_well and figures.lost_of_slow >= LOST_OF_SLOW and figures.waited_of_slow >= WAITED_OF_SLOW
 
 
 def _is_far(figures: Figures, threshold_ms: float) -> bool:

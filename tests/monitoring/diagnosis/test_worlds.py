@@ -241,3 +241,22 @@ def test_the_larger_part_of_a_mixed_verdict_comes_first_and_decides_the_step():
     found = diagnose(given)
     assert (found.verdict, found.also) == (Verdict.MIXED, (Verdict.HANDSHAKE, Verdict.FIXED_OVERHEAD))
     assert found.action.kind is ActionKind.KEEP_ALIVE
+
+
+@pytest.mark.parametrize(("waits", "is_loss"), [(250, True), (150, False)])
+def test_a_line_that_loses_requests_beside_syns_is_told_by_what_a_lost_packet_costs(waits, is_loss):
+    """One SYN in forty was lost and seven requests waited: for a timeout of TCP, or for something shorter, which is no loss."""
+    given = evidence(World(threshold=300), 3)
+    rounds = [
+        replace(
+            entry,
+            cold=structs.replace(
+                entry.cold,
+                tcp_ms=entry.cold.tcp_ms + (1000 if number == 0 else 0),
+                total_ms=entry.cold.total_ms + (1000 if number == 0 else waits),
+            ),
+        )
+        for number, entry in enumerate(given.rounds[:8])
+    ]
+    found = diagnose(replace(given, rounds=(*rounds, *given.rounds[8:])))
+    assert (found.verdict is Verdict.PACKET_LOSS) is is_loss, found.numbers
