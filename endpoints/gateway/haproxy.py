@@ -110,6 +110,9 @@ def _backend(route: Route, *, has_secrets: bool) -> str:
         *_authorization(route, has_secrets=has_secrets),
         *([f"    option httpchk GET {route.health_path}"] if route.health_path else []),
         f"    timeout check {CHECK_SECONDS}s",
+        # One that refuses a connection is out at once: while the last request of a live one is being put away by another
+        # thread, that one counts as full, and all tries of the next request would go to the dead one.
+        "    default-server observe layer4 error-limit 1 on-error mark-down",
         f"    default-server check inter 500ms fall 2 rise 1 pool-purge-delay {KEPT_CONNECTION_SECONDS}s",
     ]
     for upstream in route.upstreams:
