@@ -71,6 +71,9 @@ PAGES: Final = (
         "probes", "probes", gettext_lazy("Probes"), "probes latency ttft uptime p99 measure 探测", Capability.FLEET_VIEW
     ),
     Target(
+        "golive-runs", "probes", gettext_lazy("Go-live tests"), "go-live load test goodput knee 上线测试", Capability.FLEET_VIEW
+    ),
+    Target(
         "join",
         "terminal",
         gettext_lazy("Add a server"),

@@ -10,6 +10,7 @@ from frontend.views import (
     diagnoses,
     events,
     fleet,
+    golive,
     gpu,
     join,
     live,
@@ -124,6 +125,12 @@ SERVING_URLS: list[URLPattern | URLResolver] = [
 ]
 
 PROBING_URLS: list[URLPattern | URLResolver] = [
+    path("golive/", golive.golive_runs, name="golive-runs"),
+    path("golive/new/", golive.golive_new, name="golive-new"),
+    path("golive/<int:run_id>/", golive.golive_run, name="golive-run"),
+    path("golive/<int:run_id>/json/", golive.golive_json, name="golive-json"),
+    path("golive/<int:run_id>/cancel/", golive.golive_stop, name="golive-stop"),
+    path("endpoints/<int:endpoint_id>/runs/<int:rollout_id>/gate-again/", golive.golive_again, name="golive-again"),
     path("diagnoses/", diagnoses.diagnoses, name="diagnoses"),
     path("diagnoses/new/", diagnoses.diagnosis_new, name="diagnosis-new"),
     path("diagnoses/<int:report_id>/", diagnoses.diagnosis, name="diagnosis"),

@@ -25,6 +25,8 @@ from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend.formatting import MISSING_REASONS
 from frontend.serving.words import reason_said
+from monitoring.golive.enums import Outcome
+from monitoring.golive.words import outcome_name
 from monitoring.diagnosis.enums import Verdict
 from monitoring.diagnosis.words import verdict_name
 
@@ -58,6 +60,12 @@ def reason_words(reason: str) -> str:
     if words is None and reason in Reason.values:
         words = REASON_WORDS[Reason(reason)].sentence  # no other machine came to be
     return str(words) if words is not None else reason
+
+
+def _golive(data: Mapping[str, Any]) -> str:
+    outcome = str(data.get("outcome") or "")
+    known = outcome in {each.value for each in Outcome}
+    return _("Go-live test: %(outcome)s") % {"outcome": outcome_name(Outcome(outcome)) if known else outcome}
 
 
 def _label(choices: Any, value: object) -> str:
@@ -229,6 +237,7 @@ EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "drift.found": _drift,
     "operation.ended": _operation,
     "job.ended": _job,
+    "golive.ended": _golive,
     "endpoint.phase_changed": _phase,
     **{kind: partial(_rollout, template) for kind, template in _ROLLOUT_SENTENCES.items()},
     **{kind: partial(_replica, template) for kind, template in _REPLICA_SENTENCES.items()},
@@ -300,6 +309,9 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "endpoint.pause": gettext_lazy("Rollout paused"),
     "endpoint.resume": gettext_lazy("Rollout resumed"),
     "endpoint.cancel": gettext_lazy("Rollout called off"),
+    "endpoint.gate_again": gettext_lazy("Go-live test of a gate wanted again"),
+    "golive.start": gettext_lazy("Go-live test begun"),
+    "golive.cancel": gettext_lazy("Go-live test called off"),
     "endpoint.delete": gettext_lazy("Endpoint deleted"),
     "gateway.create": gettext_lazy("Gateway made"),
     "gateway.update": gettext_lazy("Gateway changed"),

@@ -33,7 +33,8 @@ class ReplicaSerializer(serializers.ModelSerializer[Replica]):
         model = Replica
         fields = [
             "id", "endpoint", "endpoint_name", "server", "server_name", "revision", "gpus", "wanted", "runtime", "port",
-            "generation", "state", "state_changed_at", "health", "reason", "detail", "percent", "restarts", "exit_code",
+            "generation", "state", "state_changed_at", "health", "is_gated", "reason", "detail", "percent", "restarts",
+            "exit_code",
             "handle", "running", "waiting", "kv_cache_percent", "answered_ms", "steps", "created_at", "ready_at",
             "observed_at", "drain_began_at", "ended_at",
         ]  # fmt: skip

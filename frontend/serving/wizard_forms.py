@@ -15,6 +15,7 @@ from endpoints.engines.base import DRAIN_SECONDS, START_LIMIT_SECONDS
 from endpoints.engines.registry import ENGINES
 from endpoints.sizing.precision import PRECISIONS
 from endpoints.sizing.shape import shape_from_config
+from frontend.golive.forms import GateForm
 from frontend.serving.forms import PLAIN, PlacementForm, yes_no
 from frontend.serving.wizard_model import text_field, words
 from panel.core.errors import InvalidInput
@@ -164,8 +165,8 @@ class ReplicasForm(PlacementForm):
     requires_key = yes_no(gettext_lazy("Callers need a key"))
 
 
-class ReviewForm(forms.Form):
-    """What no address may hold: the environment; sent with the order."""
+class ReviewForm(GateForm):
+    """What no address may hold: the environment, and the gate; sent with the order."""
 
     environment = forms.CharField(
         label=gettext_lazy("Environment"), required=False, max_length=20_000,

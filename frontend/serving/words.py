@@ -59,6 +59,18 @@ REASONS: Final[Mapping[str, tuple[Promise, Promise | str]]] = {
         gettext_lazy("It ended again and again right after its start."),
         gettext_lazy("The log says why; the next start waits longer each time."),
     ),
+    "gate_failed": (
+        gettext_lazy("Its go-live test has failed."),
+        gettext_lazy("The report of the test says what was not kept. Change that and deploy again."),
+    ),
+    "gate_held": (
+        gettext_lazy("Its go-live test proved nothing, and nobody ran it again in time."),
+        gettext_lazy("The report of the test says why. Deploy again."),
+    ),
+    "gate_not_begun": (
+        gettext_lazy("Its go-live test could not begin."),
+        gettext_lazy("The detail says why. Change the gate and deploy again."),
+    ),
     "exited": (gettext_lazy("The engine ended by itself."), gettext_lazy("The last lines of its log say why.")),
     "out_of_memory": (
         gettext_lazy("The machine's memory ran out, and the kernel ended the engine."),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitoring.diagnosis.enums import Measure
+from monitoring.golive.enums import Flaw, Outcome
 from monitoring.golive.judge import Errors, Judgement, Proof
 from monitoring.golive.plan import Arrival, Plan, Promise
 from monitoring.percentiles import Percentile
@@ -107,3 +108,54 @@ def _percentile(each: Percentile) -> dict[str, Any]:
 
 def _finite(value: float | None) -> float | None:
     return None if value is None or math.isinf(value) else round(value, 3)
+
+
+def judgement_from_json(stored: Mapping[str, Any]) -> Judgement:
+    """Return what `judgement_as_json` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+    return Judgement(
+        outcome=Outcome(stored["outcome"]),
+        flaws=tuple(Flaw(flaw) for flaw in stored["flaws"]),
+        proofs=tuple(_proof_from(proof) for proof in stored["proofs"]),
+        errors=_errors_from(stored["errors"]),
+        arrivals_share=float(stored["arrivals_share"]),
+        goodput_per_second=float(stored["goodput_per_second"]),
+        ttft=[_percentile_from(each) for each in stored["ttft"]],
+        tpot=[_percentile_from(each) for each in stored["tpot"]],
+    )
+
+
+def _proof_from(stored: Mapping[str, Any]) -> Proof:
+    found = _percentile_from(stored["percentile"])
+    wanted = stored["suggested_n"]
+    return Proof(
+        q=found.q,
+        threshold_ms=float(stored["threshold_ms"]),
+        n=int(stored["n"]),
+        over=int(stored["over"]),
+        allowed=int(stored["allowed"]),
+        outcome=Outcome(stored["outcome"]),
+        percentile=found,
+        suggested_n=None if wanted is None else int(wanted),
+    )
+
+
+def _errors_from(stored: Mapping[str, Any]) -> Errors:
+    return Errors(
+        n=int(stored["n"]),
+        count=int(stored["count"]),
+        upper_bound=float(stored["upper_bound"]),
+        limit=float(stored["limit"]),
+        outcome=Outcome(stored["outcome"]),
+    )
+
+
+def _percentile_from(stored: Mapping[str, Any]) -> Percentile:
+    value = math.inf if stored["is_lost"] else stored["value_ms"]
+    return Percentile(
+        q=float(stored["q"]),
+        n=int(stored["n"]),
+        value_ms=value,
+        is_enough=bool(stored["is_enough"]),
+        low_ms=stored["low_ms"],
+        high_ms=stored["high_ms"],
+    )

@@ -95,9 +95,13 @@ class Child:
 
 
 def lower_priority() -> None:
-    """Let everybody else's work go first, and let this process not outlive the agent; for the child itself."""
+    """Let everybody else's work go first; for the child itself."""
+    os.nice(NICENESS)
+
+
+def end_with_parent() -> None:
+    """Let this process not outlive the agent; for the child itself."""
     import ctypes
 
-    os.nice(NICENESS)
     set_parent_death_signal = 1
     ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)

@@ -188,8 +188,10 @@ def _deploy(request: PageRequest, made: Wizard, form: ReviewForm) -> Rollout | N
         spec = spec_of(made, environment=values)
         spec_check(spec, gpus=made.gpus)
         if made.endpoint is not None:
-            return revision_deploy(endpoint_id=made.endpoint.pk, spec=spec, gpus=made.gpus, note=note, actor=actor)
-        return _create(made, spec, note, actor)
+            return revision_deploy(
+                endpoint_id=made.endpoint.pk, spec=spec, gpus=made.gpus, note=note, actor=actor, gate=form.gate
+            )
+        return _create(made, spec, form, actor)
     except InvalidInput as error:
         refuse(form, error)
     except FleetdeckError as error:
@@ -197,7 +199,7 @@ def _deploy(request: PageRequest, made: Wizard, form: ReviewForm) -> Rollout | N
     return None
 
 
-def _create(made: Wizard, spec: EngineSpec, note: str, actor: Actor) -> Rollout:
+def _create(made: Wizard, spec: EngineSpec, form: ReviewForm, actor: Actor) -> Rollout:
     given = made.by_step["replicas"].cleaned_data
     settings = {
         "placement": _placement(made),
@@ -206,6 +208,6 @@ def _create(made: Wizard, spec: EngineSpec, note: str, actor: Actor) -> Rollout:
     }
     _endpoint, rollout = endpoint_create(
         name=given["name"], spec=spec, gpus=made.gpus, desired_replicas=given["desired_replicas"],
-        settings=settings, note=note, actor=actor,
+        settings=settings, note=form.cleaned_data["note"], actor=actor, gate=form.gate,
     )  # fmt: skip
     return rollout
