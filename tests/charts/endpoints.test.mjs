@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import { knownOf, sumOf } from "../../frontend/static/js/endpoint_frames.js";
+import { knownOf, sumOf, waitingIn } from "../../frontend/static/js/endpoint_frames.js";
 import { hasLevel, hasText, levelOf, LogPieces } from "../../frontend/static/js/log_lines.js";
 
 const cases = JSON.parse(readFileSync(new URL("./endpoint_cases.json", import.meta.url), "utf8"));
@@ -22,6 +22,12 @@ test("a sum is missing only when nobody tells a part of it", () => {
   assert.equal(sumOf([]), null);
   assert.equal(sumOf([null, null]), null);
   assert.equal(sumOf([null, 2, 0]), 2);
+});
+
+test("a frame without replicas says nothing of what waits", () => {
+  assert.equal(waitingIn({ latency: {} }), undefined);
+  assert.equal(waitingIn({ replicas: {} }), null);
+  assert.equal(waitingIn({ replicas: { 1: { waiting: 2 }, 2: { waiting: null } } }), 2);
 });
 
 const line = (text, at = null) => ({ text, at });

@@ -17,6 +17,16 @@ export function knownOf(endpoint, replicas) {
 }
 
 /**
+ * The requests that wait in all its engines; undefined when the frame tells of no replicas (others write to this topic too).
+ * @param {Record<string, any>} data
+ * @returns {number | null | undefined}
+ */
+export function waitingIn(data) {
+  if (data.replicas === undefined) return undefined;
+  return sumOf(Object.values(data.replicas).map((replica) => replica.waiting ?? null));
+}
+
+/**
  * A sum that is missing only when nobody tells a part of it.
  * @param {(number | null)[]} values
  */

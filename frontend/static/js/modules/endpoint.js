@@ -1,7 +1,7 @@
 // @ts-check
 /** One endpoint: figures of its replicas move in place, and the part is fetched again when the state behind them changes. */
 import { setFigure } from "../dom.js";
-import { knownOf, sumOf } from "../endpoint_frames.js";
+import { knownOf, waitingIn } from "../endpoint_frames.js";
 import { number } from "../format.js";
 import { live } from "../live.js";
 
@@ -25,7 +25,7 @@ export function mount(root) {
     const [endpoint] = Object.values(frame.data.endpoint ?? {});
     if (endpoint !== undefined && knownOf(endpoint, replicas) !== root.dataset.known) soon();
     for (const [id, replica] of Object.entries(replicas)) show(root.querySelector(`[data-replica="${CSS.escape(id)}"]`), replica);
-    sum(root, Object.values(replicas).map((replica) => replica.waiting ?? null));
+    sum(root, waitingIn(frame.data));
   };
   const end = live.subscribe(root.dataset.topic ?? "", { onSnapshot: take, onDelta: take });
   return () => {
@@ -43,8 +43,8 @@ function show(row, replica) {
   }
 }
 
-/** @param {HTMLElement} root @param {(number | null)[]} values */
-function sum(root, values) {
+/** @param {HTMLElement} root @param {number | null | undefined} waiting */
+function sum(root, waiting) {
   const tile = root.querySelector("[data-sum='waiting']");
-  if (tile !== null) setFigure(tile, number(sumOf(values), "count"));
+  if (tile !== null && waiting !== undefined) setFigure(tile, number(waiting, "count"));
 }
