@@ -20,6 +20,7 @@ from frontend.views import (
     search,
     self_health,
     server,
+    waste,
 )
 from frontend.views.leasing import accounts, drift, lease, leases, offers, operations, rates
 from frontend.views.serving import acts, deploy, endpoints, gateways, hosts, keys, latencies, runs
@@ -91,6 +92,7 @@ RENTAL_URLS: list[URLPattern | URLResolver] = [
     path("drift/<int:drift_id>/end/", drift.end, name="difference-end"),
     path("drift/<int:drift_id>/accept/", drift.accept, name="difference-accept"),
     path("drift/<int:drift_id>/ignore/", drift.ignore, name="difference-ignore"),
+    path("waste/", waste.waste, name="waste"),
     path("exchange-rates/", rates.rates, name="exchange-rates"),
     path("exchange-rates/enter/", rates.enter, name="exchange-rate-enter"),
     path("exchange-rates/<int:rate_id>/remove/", rates.remove, name="exchange-rate-remove"),

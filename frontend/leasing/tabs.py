@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 from django.db.models import Model, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from fleet.models import Drift
 from fleet.selectors.leasing import drift_list
@@ -15,6 +16,7 @@ from panel.core.clock import now
 PAGE_ROWS: Final = 100
 _TABS: Final = (
     ("leases", _("Leases")),
+    ("waste", pgettext_lazy("money", "Waste")),
     ("offers", _("Offers")),
     ("operations", _("Operations")),
     ("drift", _("Differences")),

@@ -18,6 +18,7 @@ PAGES = {
     "/gateways/": VIEWER,
     "/probes/": VIEWER,
     "/exchange-rates/": VIEWER,
+    "/waste/": VIEWER,
     "/search/": VIEWER,
     "/settings/": VIEWER,
     "/settings/second-factor/": VIEWER,

@@ -13,7 +13,7 @@ from tests.frontend.leasing import everything, running
 
 pytestmark = pytest.mark.django_db
 
-LISTS = ["/providers/", "/offers/", "/operations/", "/leases/", "/drift/", "/exchange-rates/"]
+LISTS = ["/providers/", "/offers/", "/operations/", "/leases/", "/drift/", "/exchange-rates/", "/waste/"]
 ONE = {"provider": "account", "operation": "operation", "lease": "lease", "server": "server"}
 VIEWED = [*LISTS, "/leases/?show=all", "/offers/compare/", *ONE]
 MANAGED = ["/leases/new/", "order", "lease-terms"]
@@ -27,6 +27,7 @@ QUERIES = {
     "/leases/": 15,
     "/drift/": 7,
     "/exchange-rates/": 5,
+    "/waste/": 5,
     "provider": 9,
     "operation": 6,
     "lease": 20,
