@@ -5,8 +5,8 @@ from django.urls import URLPattern, URLResolver, include, path
 from frontend.views import (
     acceptance,
     catalog,
+    channels,
     charts,
-    delivery,
     diagnoses,
     events,
     fleet,
@@ -14,6 +14,7 @@ from frontend.views import (
     gpu,
     join,
     live,
+    notifications,
     overview,
     preferences,
     probing,
@@ -147,20 +148,20 @@ PROBING_URLS: list[URLPattern | URLResolver] = [
 ]
 
 DELIVERY_URLS: list[URLPattern | URLResolver] = [
-    path("channels/", delivery.channels, name="channels"),
-    path("channels/new/", delivery.channel_new, name="channel-new"),
-    path("channels/<int:channel_id>/", delivery.channel, name="channel"),
-    path("channels/<int:channel_id>/edit/", delivery.channel_edit, name="channel-edit"),
-    path("channels/<int:channel_id>/test/", delivery.channel_test, name="channel-test"),
-    path("channels/<int:channel_id>/secrets/", delivery.channel_secrets, name="channel-secrets"),
-    path("channels/<int:channel_id>/switch/", delivery.channel_switch, name="channel-switch"),
-    path("channels/<int:channel_id>/remove/", delivery.channel_remove, name="channel-remove"),
-    path("notifications/", delivery.notifications, name="notifications"),
-    path("notifications/dismiss/", delivery.notifications_dismiss, name="notifications-dismiss"),
-    path("notifications/<int:notification_id>/", delivery.notification, name="notification"),
-    path("notifications/<int:notification_id>/resend/", delivery.notification_resend, name="notification-resend"),
-    path("notifications/<int:notification_id>/dismiss/", delivery.notification_dismiss, name="notification-dismiss"),
-    path("mail/stop/<str:token>/", delivery.mail_stop, name="mail-stop"),
+    path("channels/", channels.channels, name="channels"),
+    path("channels/new/", channels.channel_new, name="channel-new"),
+    path("channels/<int:channel_id>/", channels.channel, name="channel"),
+    path("channels/<int:channel_id>/edit/", channels.channel_edit, name="channel-edit"),
+    path("channels/<int:channel_id>/test/", channels.channel_test, name="channel-test"),
+    path("channels/<int:channel_id>/secrets/", channels.channel_secrets, name="channel-secrets"),
+    path("channels/<int:channel_id>/switch/", channels.channel_switch, name="channel-switch"),
+    path("channels/<int:channel_id>/remove/", channels.channel_remove, name="channel-remove"),
+    path("notifications/", notifications.notifications, name="notifications"),
+    path("notifications/dismiss/", notifications.notifications_dismiss, name="notifications-dismiss"),
+    path("notifications/<int:notification_id>/", notifications.notification, name="notification"),
+    path("notifications/<int:notification_id>/resend/", notifications.notification_resend, name="notification-resend"),
+    path("notifications/<int:notification_id>/dismiss/", notifications.notification_dismiss, name="notification-dismiss"),
+    path("mail/stop/<str:token>/", channels.mail_stop, name="mail-stop"),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [

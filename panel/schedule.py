@@ -21,6 +21,7 @@ BEAT_SCHEDULE: Final[dict[str, dict[str, Any]]] = {
     "renewals": every(HOUR, "fleet.tasks.renewals_remind"),
     "endpoints tick": every(5 * SECOND, "endpoints.tasks.tick"),
     "keys over their tokens": every(10 * SECOND, "endpoints.tasks.keys_settle"),
+    "old notifications": every(HOUR, "monitoring.delivery.tasks.forget"),
     "outbox": every(5 * SECOND, "monitoring.delivery.tasks.dispatch"),
     "old traffic": every(HOUR, "endpoints.tasks.traffic_forget"),
     "store tick": every(MINUTE, "monitoring.tasks.store_tick"),

@@ -150,7 +150,9 @@ class ChannelForm(forms.Form):
     @property
     def first(self) -> list[Any]:
         """Return the fields of its kind."""
-        return [self[name] for name in ("name", *SETTINGS[self.kind], *SECRETS[self.kind]) if name in self.fields]
+        own, secrets = list(SETTINGS[self.kind]), SECRETS[self.kind]
+        after = own.index("username") + 1 if "username" in own else 0
+        return [self[name] for name in ("name", *own[:after], *secrets, *own[after:]) if name in self.fields]
 
     @property
     def shared(self) -> list[Any]:

@@ -1,8 +1,10 @@
-"""The dispatcher's job that the clock starts. It may run twice, or be killed, at any point."""
+"""Jobs of delivery that the clock starts. Each may run twice, or be killed, at any point."""
 
 from celery import shared_task
 
 from monitoring.delivery.dispatcher import dispatch
+from monitoring.delivery.keeping import notifications_forget
+from panel.core.clock import now
 from panel.core.places import place
 
 ROUNDS_AT_ONCE = 1  # however slow servers answer, they hold one place of a worker
@@ -14,3 +16,9 @@ def dispatch_task() -> None:
     with place({"delivery rounds": ROUNDS_AT_ONCE}, seconds=90) as is_free:
         if is_free:
             dispatch()
+
+
+@shared_task(name="monitoring.delivery.tasks.forget", soft_time_limit=110, time_limit=120)
+def forget_task() -> None:
+    """Remove the record of what ended long ago."""
+    notifications_forget(at=now())

@@ -1,4 +1,4 @@
-"""Channels and notifications: lists, one of each, made, tested, changed, sent again; and the way off a mail channel."""
+"""Channels: the list, one of them, made, tested, changed; and the way off a mail channel."""
 
 from typing import Any, Final
 
@@ -8,21 +8,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.access import PageRequest, page
 from frontend.delivery.forms import SECRETS, ChannelForm, initial_of, preset_initial, secret_field
-from frontend.delivery.listing import attempt_rows, channel_row, channel_rows, notice_row, notice_rows
+from frontend.delivery.listing import channel_row, channel_rows, notice_rows
 from frontend.delivery.tabs import alerting_tabs
 from frontend.delivery.words import KINDS
 from frontend.forms import refuse
-from frontend.leasing.tabs import page_number, rows_of
 from monitoring.delivery import channels as services
 from monitoring.delivery import notices
-from monitoring.delivery.enums import ChannelKind, NoticeStatus
-from monitoring.delivery.models import Channel, Notification
+from monitoring.delivery.enums import ChannelKind
+from monitoring.delivery.models import Channel
 from monitoring.delivery.rendering import stop_asked
 from monitoring.delivery.selectors import channel_list, notification_list
 from monitoring.notifiers.phrases import translated
@@ -203,85 +201,6 @@ def channel_remove(request: PageRequest, channel_id: int) -> HttpResponse:
     services.channel_delete(channel_id=found.pk, actor=Actor.from_request(request))
     messages.success(request, _("The channel %(name)s is removed.") % {"name": found.name})
     return HttpResponseRedirect(reverse("channels"))
-
-
-@page(Capability.FLEET_VIEW)
-def notifications(request: PageRequest) -> HttpResponse:
-    """Show what was told to whom, the newest first; filters and page are in the address."""
-    status = request.GET.get("status", "")
-    chosen = request.GET.get("channel", "")
-    wanted: dict[str, Any] = {"status": [status] if status in NoticeStatus.values else []}
-    if chosen.isascii() and chosen.isdecimal() and len(chosen) < 18:
-        wanted["channel"] = int(chosen)
-    found = rows_of(notification_list(**wanted), page_number(request.GET.get("page", "")))
-    context = {
-        "title": _("Notifications"),
-        "list": found,
-        "rows": notice_rows(found.rows),
-        "statuses": NoticeStatus.choices,
-        "status": status,
-        "channels": list(Channel.objects.order_by("name").values_list("pk", "name")),
-        "channel": wanted.get("channel"),
-        "is_filtered": any(wanted.values()),
-        **alerting_tabs("notifications"),
-    }
-    return render(request, "notifications/page.html", context)
-
-
-def _notification(notification_id: int) -> Notification:
-    found = notification_list().filter(pk=notification_id).first() if notification_id < LONGEST_ID else None
-    if found is None:
-        raise NotFound(_("There is no such notification."))
-    return found
-
-
-@page(Capability.NOTIFICATIONS_MANAGE)
-def notification(request: PageRequest, notification_id: int) -> HttpResponse:
-    """Show one notification with every attempt and what was said."""
-    found = _notification(notification_id)
-    row = notice_row(found)
-    context = {
-        "title": row.title,
-        "row": row,
-        "facts": [(name, value) for name, value in found.facts.items() if not isinstance(value, dict | list)],
-        "attempts": attempt_rows(found),
-        **alerting_tabs("notifications"),
-    }
-    return render(request, "notifications/one.html", context)
-
-
-@require_POST
-@page(Capability.NOTIFICATIONS_MANAGE)
-def notification_resend(request: PageRequest, notification_id: int) -> HttpResponse:
-    """Queue it again."""
-    try:
-        notices.notification_resend(notification_id=notification_id, actor=Actor.from_request(request))
-    except FleetdeckError as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, _("It is sent again within seconds."))
-    return HttpResponseRedirect(reverse("notifications"))
-
-
-@require_POST
-@page(Capability.NOTIFICATIONS_MANAGE)
-def notification_dismiss(request: PageRequest, notification_id: int) -> HttpResponse:
-    """Take one off the banner."""
-    try:
-        notices.notification_dismiss(notification_id=notification_id, actor=Actor.from_request(request))
-    except FleetdeckError as error:
-        messages.error(request, error.message)
-    return HttpResponseRedirect(reverse("notifications"))
-
-
-@require_POST
-@page(Capability.NOTIFICATIONS_MANAGE)
-def notifications_dismiss(request: PageRequest) -> HttpResponse:
-    """Take all off the banner."""
-    count = notices.notifications_dismiss(actor=Actor.from_request(request))
-    told = ngettext("%(count)s message is dismissed.", "%(count)s messages are dismissed.", count) % {"count": count}
-    messages.success(request, told)
-    return HttpResponseRedirect(reverse("notifications"))
 
 
 @login_not_required
