@@ -38,7 +38,7 @@ NAVIGATION: Final = (
     NavEntry("fleet", "fleet", _("Fleet"), "f"),
     NavEntry("endpoints", "endpoints", _("Endpoints"), "e"),
     NavEntry("probes", "probes", _("Probes"), "p"),
-    NavEntry("alerts", "notifications", _("Alerts"), "a"),
+    NavEntry("alerts", "alerts", _("Alerts"), "a"),
     NavEntry("rental", "leases", _("Rental"), "r"),
     NavEntry("events", "events", _("Events"), "v"),
     NavEntry("settings", "settings", _("Settings"), "s"),

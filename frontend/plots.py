@@ -48,6 +48,15 @@ class Mark:
     severity: str = "info"
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A part of the time that is shaded. title: what it is."""
+
+    x: float
+    width: float
+    title: str
+
+
 @dataclass(slots=True)
 class Plot:
     """What the template draws. y_ticks from the top down, x_ticks from the left, evenly spaced. limit: y of the threshold."""
@@ -58,6 +67,7 @@ class Plot:
     limit: float | None = None
     limit_label: str = ""
     marks: list[Mark] = field(default_factory=list)
+    bands: list[Band] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:

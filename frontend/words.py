@@ -216,7 +216,16 @@ def _diagnosed(data: Mapping[str, Any]) -> str:
     return _("A diagnosis says: %(verdict)s") % {"verdict": verdict}
 
 
+def _alert_words(data: Mapping[str, Any]) -> str:
+    from monitoring.alerts.telling import leading_rule
+    from monitoring.alerts.words import rule_title
+
+    return rule_title(leading_rule(list(data.get("rules") or [])))
+
+
 EVENT_SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "alert.fired": lambda data: _("Alert: %(rule)s") % {"rule": _alert_words(data)},
+    "alert.resolved": lambda data: _("Alert over: %(rule)s") % {"rule": _alert_words(data)},
     "diagnosis.done": _diagnosed,
     "diagnosis.failed": lambda _data: _("A diagnosis failed"),
     "diagnosis.cancelled": lambda _data: _("A diagnosis was called off"),
@@ -333,6 +342,16 @@ AUDIT_SENTENCES: Final[Mapping[str, Promise]] = {
     "channel.delete": gettext_lazy("Channel removed"),
     "channel.test": gettext_lazy("Channel tested"),
     "channel.unsubscribe": gettext_lazy("A recipient asked to get no more"),
+    "alert.acknowledge": gettext_lazy("Alert acknowledged"),
+    "alert.unacknowledge": gettext_lazy("Acknowledgement of an alert taken back"),
+    "alert.note": gettext_lazy("Alert noted on"),
+    "alert_rule.create": gettext_lazy("Rule made"),
+    "alert_rule.update": gettext_lazy("Rule changed"),
+    "alert_rule.delete": gettext_lazy("Rule removed"),
+    "alert_rule.override": gettext_lazy("Rule differs for some"),
+    "alert_rule.override_remove": gettext_lazy("Rule is for them what it is for everybody"),
+    "silence.create": gettext_lazy("Silence made"),
+    "silence.end": gettext_lazy("Silence ended or moved"),
     "notification.resend": gettext_lazy("Notification sent again"),
     "notification.dismiss": gettext_lazy("Notification dismissed"),
     "notification.dismiss_all": gettext_lazy("All undeliverable notifications dismissed"),

@@ -24,6 +24,8 @@ _PAGES: Final = {
     "endpoint": "endpoint",
     "probe": "probe",
     "channel": "channel",
+    "episode": "alert",
+    "rule": "rule",
     "notification": "notification",
     "diagnosisreport": "diagnosis",
 }

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from fleet.models import GpuFault, ProviderAccount
 from fleet.selectors.costs import joint_total
 from frontend.access import PageRequest, page
+from frontend.alerting.listing import alerts_attention
 from frontend.attention import SHOWN, attention, counts, worst_first
 from frontend.events.rows import row_of
 from frontend.fleet_reading import fleet_rows
@@ -36,7 +37,13 @@ def _faults(fleet: FleetRows) -> dict[str, int]:
 
 
 def _context(fleet: FleetRows) -> dict[str, Any]:
-    items = worst_first([*attention(fleet), *rental_attention(fleet.now), *serving_attention(fleet.now)], now=fleet.now)
+    found = [
+        *attention(fleet),
+        *rental_attention(fleet.now),
+        *serving_attention(fleet.now),
+        *alerts_attention(fleet.now),
+    ]
+    items = worst_first(found, now=fleet.now)
     notes = server_notes(fleet)
     rates, leases, unknown = rate_now(fleet.now)
     return {

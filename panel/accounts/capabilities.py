@@ -21,6 +21,7 @@ class Capability(StrEnum):
     JOIN_TOKENS_MANAGE = "join_tokens.manage"  # let a machine join
     LEASES_MANAGE = "leases.manage"  # order, stop and end machines: it spends money
     ENDPOINTS_MANAGE = "endpoints.manage"  # deploy, scale, delete; keys of callers, secrets of engines, gateways
+    ALERTS_MANAGE = "alerts.manage"  # rules, silences, acknowledgements
     PROBES_MANAGE = "probes.manage"  # what is probed, from where, how often
     DIAGNOSES_RUN = "diagnoses.run"  # measure why something is slow; with consent it loads an engine for minutes
     GOLIVE_RUN = "golive.run"  # load an endpoint as many callers would, to see what it bears
@@ -48,6 +49,7 @@ _OPERATOR: Final = _VIEWER | {
     Capability.LEASES_MANAGE,
     Capability.ENDPOINTS_MANAGE,
     Capability.PROBES_MANAGE,
+    Capability.ALERTS_MANAGE,
     Capability.GOLIVE_RUN,
     Capability.DIAGNOSES_RUN,
     Capability.NOTIFICATIONS_MANAGE,

@@ -9,6 +9,7 @@ from panel.accounts.models import ApiToken, LoginSession, Passkey
 from panel.core.clock import now
 from panel.core.models import Event
 from tests.accounts.people import person
+from tests.security.alert_rows import alert_rows
 from tests.security.delivery_rows import delivery_rows
 from tests.security.endpoint_rows import endpoint_rows
 from tests.security.leasing_rows import leasing_rows
@@ -54,6 +55,7 @@ def one_of_everything(owner):
         target={"kind": "tcp", "host": "127.0.0.1", "port": 9}, begin_at=at, slot_seconds=10, rounds=40, created_at=at,
         ends_at=later,
     )  # fmt: skip
+    alert_rows(ROW)
     delivery_rows(ROW)
     leasing_rows(ROW)
     endpoint_rows(ROW)

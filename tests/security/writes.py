@@ -10,6 +10,7 @@ from panel.accounts.audit import Actor
 from panel.accounts.services import passkeys, two_factor
 from tests.accounts.authenticator import SecurityKey
 from tests.accounts.people import PASSWORD, session_client
+from tests.security.alert_rows import ALERT_QUESTIONS, ALERT_WRITES
 from tests.security.delivery_rows import DELIVERY_WRITES
 from tests.security.endpoint_rows import ENDPOINT_WRITES, prepare_endpoints
 from tests.security.leasing_rows import LEASING_WRITES, prepare_leasing
@@ -61,6 +62,7 @@ WRITES = {
     "post probe-run": ({}, "probe.run"),
     "post probe-run-everywhere": ({}, "probe.run"),
     "post probe-check": ({"target": {"kind": "tcp", "host": "127.0.0.1", "port": 9}}, "probe.check"),
+    **ALERT_WRITES,
     **DELIVERY_WRITES,
     **ENDPOINT_WRITES,
     **{
@@ -71,7 +73,7 @@ WRITES = {
 
 
 # What is asked by POST because it is too long for an address, and changes nothing.
-QUESTIONS = {"post sizing-list", "post endpoint-golive-estimate"}
+QUESTIONS = {"post sizing-list", "post endpoint-golive-estimate", *ALERT_QUESTIONS}
 
 
 def api_writes():

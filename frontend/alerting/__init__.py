@@ -1,0 +1,1 @@
+"""Pages of alerts: what fires, one alert, rules, silences."""
