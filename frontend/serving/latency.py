@@ -55,12 +55,16 @@ VERDICTS: Final[Mapping[str, tuple[str, Promise, Promise]]] = {
     "slow": (
         "warning",
         gettext_lazy("place slow"),
-        gettext_lazy("Its control target is slow or fails: the place itself is slow now, and no alert is raised on latency."),
+        gettext_lazy(
+            "Its control target is slow or fails: the place itself is slow now, and no alert is raised on latency."
+        ),
     ),
     "unknown": (
         "unknown",
         gettext_lazy("no control"),
-        gettext_lazy("No control target was probed from there within two minutes: nobody can tell whether it is the place."),
+        gettext_lazy(
+            "No control target was probed from there within two minutes: nobody can tell whether it is the place."
+        ),
     ),
 }
 
@@ -167,7 +171,9 @@ def _place_rows(one: ProbeLatency, found: EndpointLatency, states: Mapping[int, 
             probe_id=one.probe.pk,
             name=one.probe.name,
             metric=str(METRICS[one.probe.metric]),
-            place=_("the panel") if place.server_id == PANEL else found.servers.get(place.server_id, f"#{place.server_id}"),
+            place=_("the panel")
+            if place.server_id == PANEL
+            else found.servers.get(place.server_id, f"#{place.server_id}"),
             connection=str(CONNECTIONS[place.connection]),
             percentiles=place.percentiles,
             threshold_ms=one.probe.threshold_ms,

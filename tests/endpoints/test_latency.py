@@ -104,7 +104,11 @@ def test_an_engine_s_percentiles_are_of_merged_buckets_with_their_edges(endpoint
     grew(a, (990, 10, 0), seconds=50.0)
     grew(b, (0, 100, 0), seconds=50.0, age=90)
     (engine,) = asked(viewer_client)["engines"]
-    assert (engine["name"], engine["n"], engine["mean_ms"]) == ("time_to_first_token", 1100, pytest.approx(90.909, rel=1e-3))
+    assert (engine["name"], engine["n"], engine["mean_ms"]) == (
+        "time_to_first_token",
+        1100,
+        pytest.approx(90.909, rel=1e-3),
+    )
     p99 = engine["percentiles"][2]
     assert (p99["value_ms"], p99["low_ms"], p99["high_ms"]) == (pytest.approx(910), 100, 1000)
     assert [one["replica"] for one in engine["replicas"]] == [a, b]
@@ -144,7 +148,9 @@ def test_sources_say_whose_names_the_pages_have_and_what_is_missing_everywhere(e
     first, second = site.orders()
     site.say(
         status(first, state="ready", metrics_family="vllm", metrics_missing=["queue_time", "prefill_time"]),
-        status(second, state="ready", metrics_family="vllm", metrics_missing=["queue_time"], metrics_broken=["inter_token"]),
+        status(
+            second, state="ready", metrics_family="vllm", metrics_missing=["queue_time"], metrics_broken=["inter_token"]
+        ),
     )
     body = asked(viewer_client)
     assert body["missing"] == ["queue_time"]
@@ -172,7 +178,9 @@ def test_an_agent_may_tell_of_its_own_replicas_and_of_those_that_ended_lately(en
     assert replicas_told_of(site.server.pk + 1) == {}
 
 
-@pytest.mark.parametrize("query", [{"points": 0}, {"from": "joy"}, {"from": "2020-01-01T00:00:00Z"}, {"from": "9999-01-01"}])
+@pytest.mark.parametrize(
+    "query", [{"points": 0}, {"from": "joy"}, {"from": "2020-01-01T00:00:00Z"}, {"from": "9999-01-01"}]
+)
 def test_a_range_that_is_none_is_refused(endpoint, viewer_client, query):
     assert viewer_client.get("/api/v1/endpoints/chat/latency/", query).status_code == 400
 

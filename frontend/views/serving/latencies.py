@@ -24,4 +24,6 @@ def latency(request: PageRequest, endpoint_id: int) -> HttpResponse:
     if request.GET.get("part") == "latency":
         return render(request, "endpoints/latency_part.html", context | {"endpoint": found})
     context |= endpoint_tabs(found, "endpoint-latency", role_of(request))
-    return render(request, "endpoints/latency.html", context | {"title": _("Latency of %(name)s") % {"name": found.name}})
+    return render(
+        request, "endpoints/latency.html", context | {"title": _("Latency of %(name)s") % {"name": found.name}}
+    )
