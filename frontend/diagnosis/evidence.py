@@ -230,10 +230,12 @@ def steps_drawing(report: DiagnosisReport) -> Drawing | None:
 def machine_rows(numbers: Mapping[str, float | None], report: DiagnosisReport) -> list[tuple[str, str | None]]:
     """Return what the engine's machine said of the same minutes; None where it does not tell."""
     readings = len(Surroundings.from_json(report.evidence).gpus)
+    # Until the first token there is no decoding: that is no share of 0, the question does not arise.
+    decoding = None if measure_for(report) == "ttft" else numbers.get("decode_share")
     shares = [
         (_("Waiting in the engine"), numbers.get("queue_share")),
         (_("Reading the prompt"), numbers.get("prefill_share")),
-        (_("Producing tokens"), numbers.get("decode_share")),
+        (_("Producing tokens"), decoding),
         (_("Cards at work (SM activity)"), numbers.get("sm_active")),
         (_("Memory of the cards busy"), numbers.get("dram_active")),
         (_("Tensor cores busy"), numbers.get("tensor_active")),

@@ -51,7 +51,7 @@ def test_what_was_not_measured_is_not_zero(ada, world):
     machine = said[said.index("The engine and its machine") :]
     cards = machine[machine.index("Cards at work") :][:200]
     assert "no reading" in cards, "this machine’s cards told nothing"
-    assert "<dd>0%" not in machine
+    assert "<dd>0%" not in machine, "to the first token no tokens are produced: that is no share"
 
 
 def test_a_diagnosis_that_failed_says_why_and_what_to_do(ada, world):
