@@ -42,7 +42,8 @@ def endpoint_pages(world):
     model = "kind=vllm&source=huggingface&model=Qwen/Qwen3-8B&runtime=process"
     shape = "parameters=8.2&layers=36&attention_heads=32&kv_heads=8&head_size=128&precision=bfloat16&context=8192"
     return [
-        "/endpoints/", f"{chat}/", f"{chat}/latency/", f"{chat}/replicas/", f"{chat}/revisions/?before=1&after=2", f"{chat}/keys/",
+        "/endpoints/", f"{chat}/", f"{chat}/latency/", f"{chat}/replicas/", f"{chat}/revisions/?before=1&after=2",
+        f"{chat}/keys/",
         f"{chat}/settings/", f"{chat}/scale/?replicas=1", f"{chat}/delete/", f"{chat}/deploy/?arg_max_num_seqs=32&step=review",
         f"{broken}/runs/{world['failed_run'].pk}/", f"/replicas/{world['failing'].pk}/", "/endpoints/new/",
         f"/endpoints/new/?{model}&{shape}&concurrency=4&gpus=1&step=hardware",
