@@ -25,10 +25,10 @@ from fleet.reasons import REASON_WORDS, Reason
 from fleet.xids import fault_meaning
 from frontend.formatting import MISSING_REASONS
 from frontend.serving.words import reason_said
-from monitoring.golive.enums import Outcome
-from monitoring.golive.words import outcome_name
 from monitoring.diagnosis.enums import Verdict
 from monitoring.diagnosis.words import verdict_name
+from monitoring.golive.enums import Outcome
+from monitoring.golive.words import outcome_name
 
 # Reasons of server and GPU states that are no reason of the wire (those are in frontend.formatting).
 STATE_REASONS: Final[Mapping[str, Promise]] = {
