@@ -71,7 +71,18 @@ PAGES: Final = (
         "probes", "probes", gettext_lazy("Probes"), "probes latency ttft uptime p99 measure 探测", Capability.FLEET_VIEW
     ),
     Target(
-        "golive-runs", "probes", gettext_lazy("Go-live tests"), "go-live load test goodput knee 上线测试", Capability.FLEET_VIEW
+        "diagnoses",
+        "probes",
+        gettext_lazy("Diagnosis"),
+        "diagnosis slow why latency network queue 诊断 慢",
+        Capability.FLEET_VIEW,
+    ),
+    Target(
+        "golive-runs",
+        "probes",
+        gettext_lazy("Go-live tests"),
+        "go-live load test goodput knee 上线测试",
+        Capability.FLEET_VIEW,
     ),
     Target(
         "join",

@@ -27,7 +27,8 @@ TEMPLATE: Final = """\
 # XIDs from the kernel's log, beside those that NVML tells.
 # read_kernel_log = true
 
-# Kinds of jobs that are refused. "acceptance" measures cards, disk and network for about a minute when a person asks.
+# Kinds of jobs that are refused. "acceptance" measures cards, disk and network for about a minute when a person asks;
+# "diagnose" and "probe_round" find out for some minutes why an endpoint is slow (from here only where allow_probes is true).
 # forbidden_jobs = []
 
 # Let jobs measure the way to private and local addresses, if a person names one.
