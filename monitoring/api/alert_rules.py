@@ -75,7 +75,7 @@ class RuleBodySerializer(serializers.Serializer[Any]):
         help_text="series, operator (above, below, absent, changed, share), limit, clear, share, clear_share, window_seconds,"
         " stale_seconds, samples, for_seconds, clear_seconds, no_data (freeze, alert), is_digest."
     )
-    severity = serializers.ChoiceField(Severity.values, required=False)
+    severity = serializers.ChoiceField(Severity.choices, required=False)
     scope = serializers.DictField(child=serializers.CharField(max_length=200), required=False, help_text="Labels.")
 
 
@@ -84,7 +84,7 @@ class RuleChangeSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=100, required=False)
     settings = serializers.DictField(required=False, help_text="Replaces all; of a built-in rule what differs from it.")
-    severity = serializers.ChoiceField([*Severity.values, ""], required=False, help_text="Empty: the definition's own.")
+    severity = serializers.ChoiceField(Severity.choices, allow_blank=True, required=False, help_text="Empty: the definition's own.")
     scope = serializers.DictField(child=serializers.CharField(max_length=200), required=False)
     is_enabled = serializers.BooleanField(required=False)
 
@@ -97,7 +97,7 @@ class OverrideBodySerializer(serializers.Serializer[Any]):
     label_name = serializers.CharField(max_length=64, required=False, allow_blank=True)
     label_value = serializers.CharField(max_length=200, required=False, allow_blank=True)
     settings = serializers.DictField(required=False)
-    severity = serializers.ChoiceField([*Severity.values, ""], required=False)
+    severity = serializers.ChoiceField(Severity.choices, allow_blank=True, required=False)
     is_enabled = serializers.BooleanField(required=False, allow_null=True)
 
 
