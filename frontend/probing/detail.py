@@ -129,13 +129,15 @@ def places_of(probe: Probe, target: Target | None, *, at: datetime) -> list[Plac
     day = {(each.server_id, each.connection): each for each in found}
     keys = sorted({*newest, *day})
     names = words.place_names({key[0] for key in keys})
-    scale = max((scale_of(result) for result in newest.values()), default=0.0)
+    # What a place without network waited for is no phase of anybody.
+    seen = [scale_of(result) for result in newest.values() if result["outcome"] not in words.SILENT]
+    scale = max(seen, default=0.0)
     return [
         PlaceRow(
             server_id=key[0],
             connection=key[1],
             name=names[key[0]],
-            newest=waterfall_of(newest[key], names[key[0]], scale_ms=scale) if key in newest else None,
+            newest=waterfall_of(newest[key], names[key[0]], scale_ms=scale or None) if key in newest else None,
             day=day.get(key),
             next_at=_next(probe, target, key[0], at),
         )
