@@ -133,6 +133,18 @@ def test_a_list_of_many_cards_has_one_scroll_bar(window):
     assert page.evaluate("(el => el.scrollHeight > el.clientHeight)(document.querySelector('.list-wrap'))")
 
 
+def test_a_list_that_loads_its_rows_in_parts_is_no_wider_than_its_place(window):
+    outside(machine, "rack-1", 210)
+    page = window("/fleet/?tab=gpus", width=1440)
+    extra = {}
+    for width in range(1436, 1446):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()
+        expect(page.locator("table.is-fixed")).to_be_visible()
+        extra[width] = page.locator(".list-wrap").evaluate("el => el.scrollWidth - el.clientWidth")
+    assert set(extra.values()) == {0}, extra
+
+
 def test_an_offer_can_be_ordered_without_scrolling_sideways(window):
     outside(simulated)
     page = window("/offers/", role="admin", width=1440)

@@ -44,9 +44,11 @@ export class ChunkedRows {
     document.querySelector(".list-pages")?.remove();
   }
 
-  /** Keep the widths of columns: other rows must not move them. */
+  /** Keep the widths of columns: other rows must not move them. Not rounded, or together they may be wider than the list. */
   freeze() {
-    for (const cell of this.table.tHead?.rows[0].cells ?? []) cell.style.width = `${cell.offsetWidth}px`;
+    const cells = [...(this.table.tHead?.rows[0].cells ?? [])];
+    const widths = cells.map((cell) => cell.getBoundingClientRect().width);
+    for (const [number, cell] of cells.entries()) cell.style.width = `${widths[number]}px`;
     this.table.classList.add("is-fixed");
   }
 
