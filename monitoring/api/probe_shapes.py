@@ -89,6 +89,9 @@ class ProbeLatencySerializer(serializers.Serializer[Any]):
 
     metric = serializers.ChoiceField(METRICS)
     step_seconds = serializers.IntegerField()
+    is_exact = serializers.BooleanField(
+        help_text="Of every single result; false for a range beyond 90 days: from hourly histograms, right to 1.1 %."
+    )
     vantages = VantageLatencySerializer(many=True)
     series = LatencyLineSerializer(many=True)
 

@@ -23,6 +23,7 @@ from monitoring.api.probe_shapes import (
     ProbeSettingsSerializer,
 )
 from monitoring.percentiles import Percentile
+from monitoring.probing import months
 from monitoring.probing.models import Probe
 from monitoring.probing.reading import MOST_RESULTS, latency, latency_series, results
 from monitoring.probing.services import (
@@ -42,6 +43,7 @@ from panel.core.clock import now
 from panel.core.errors import InvalidInput
 
 LONGEST: Final = timedelta(days=90)
+LONGEST_IN_HOURS: Final = timedelta(days=731)
 DAY: Final = timedelta(days=1)
 _RANGE: Final = [
     OpenApiParameter("from", datetime, description="A day ago when left out."),
@@ -79,12 +81,17 @@ def _fresh(result: ProbeResult) -> dict[str, Any]:
     return _shown(facts)
 
 
-def _range(request: Request) -> tuple[datetime, datetime]:
+def _range(request: Request, longest: timedelta = LONGEST) -> tuple[datetime, datetime]:
     """Return the range asked for. Raises InvalidInput."""
     end = _moment(request, "to") or now()
     start = _moment(request, "from") or end - DAY
-    if not start < end <= start + LONGEST:
-        raise InvalidInput(_("A range goes forward, and is of 90 days at most."), field="from")
+    if not start < end or end - start > longest:
+        words = (
+            _("A range goes forward, and is of 90 days at most.")
+            if longest == LONGEST
+            else _("A range goes forward, and is of two years at most.")
+        )
+        raise InvalidInput(words, field="from")
     return start, end
 
 
@@ -194,19 +201,24 @@ class ProbeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     )
     @action(detail=True, methods=["get"], pagination_class=None)
     def latency(self, request: Request, pk: str) -> Response:  # noqa: ARG002 (in kwargs)
-        """Return exact percentiles over whole steps of five minutes; failures lie over every threshold."""
+        """Return exact percentiles over whole steps of five minutes; failures lie over every threshold.
+
+        A range that begins more than 89 days ago, and is of two years at most, is read from hourly histograms.
+        """
         probe = self.get_object()
-        start, end = _range(request)
+        start, end = _range(request, LONGEST_IN_HOURS)
         metric = request.query_params.get("metric", probe.metric)
         if metric not in METRICS:
             raise InvalidInput(_("It is one of: %(names)s") % {"names": ", ".join(METRICS)}, field="metric")
         asked: dict[str, Any] = {"probe_id": probe.pk, "metric": metric, "start": start, "end": end}
-        whole = latency(**asked, threshold_ms=probe.threshold_ms)
-        step, lines = latency_series(**asked, points=_points(request))
+        is_exact = not months.are_needed(start, now())
+        whole = (latency if is_exact else months.latency)(**asked, threshold_ms=probe.threshold_ms)
+        step, lines = (latency_series if is_exact else months.latency_series)(**asked, points=_points(request))
         return Response(
             {
                 "metric": metric,
                 "step_seconds": step,
+                "is_exact": is_exact,
                 "vantages": [
                     {
                         "server": each.server_id or None,
