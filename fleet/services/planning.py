@@ -15,6 +15,7 @@ from fleet.providers.base import Billing, CanOrder, StopEffect
 from fleet.providers.registry import provider_type
 from fleet.reasons import REASON_WORDS, Reason
 from fleet.selectors.costs import account_spent, lease_rates, total_in
+from fleet.selectors.leasing import offer_list
 from fleet.services.accounts import account_provider
 from panel.core.clock import now
 from panel.core.errors import InvalidInput, NotFound
@@ -50,8 +51,8 @@ class Plan:
 
 
 def _offer(account_id: int, offer_id: int) -> Offer:
-    offer = Offer.objects.select_related("account").filter(pk=offer_id, account_id=account_id).first()
-    if offer is None or offer.account.removed_at is not None:
+    offer = offer_list(account=account_id).filter(pk=offer_id).first()
+    if offer is None:
         raise NotFound(str(REASON_WORDS[Reason.NO_OFFER].sentence), code="no_offer")
     return offer
 

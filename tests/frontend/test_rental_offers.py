@@ -27,6 +27,13 @@ def test_offers_pass_the_filters_of_the_address(ada):
     assert models({"sort": "-gpu_price"})[0] == "B200 180GB"
 
 
+def test_the_plan_of_an_offer_tells_the_price_of_one_gpu_as_the_list_does(ada):
+    simulated()
+    [offer] = [each for each in ada.get("/api/v1/offers/").json()["results"] if each["gpu_model"] == "A100 SXM 80GB"]
+    plan = ada.get(f"/api/v1/offers/{offer['id']}/plan/").json()
+    assert plan["offer"]["price_per_gpu"] == offer["price_per_gpu"] == "7.000000"
+
+
 def test_offers_of_a_new_account_are_waited_for(ada):
     account = account_create(name="new", kind="simulated", credentials={}, actor=ACTOR)
     page = f"/offers/?account={account.pk}"
