@@ -147,6 +147,20 @@ def test_what_the_policy_forbids_is_refused_in_words(lanes, panel, children):
     assert not children
 
 
+def test_a_diagnosis_may_probe_this_machines_replicas_and_the_networks_of_its_policy(lanes, panel, children, identity):
+    lanes(probe_networks=["10.0.0.0/8"]).follow(1, [order(kind="diagnose")], own_ports={20_001, 20_000})
+    task = child(children).task
+    assert (task.own_ports, task.probe_networks) == ([20_000, 20_001], ["10.0.0.0/8"])
+    assert task.vantage == f"server-{identity.server_id}"
+
+
+@pytest.mark.parametrize("kind", ["diagnose", "probe_round"])
+def test_a_machine_that_allows_no_probes_measures_for_no_diagnosis(lanes, panel, children, kind):
+    lanes(allow_probes=False).follow(1, [order(kind=kind)])
+    eventually(lambda: told(panel) == [(1, "failed", "forbidden")])
+    assert children == []
+
+
 def test_an_agent_that_does_not_know_how_says_so(lanes, panel, children):
     lanes().follow(1, [order(kind="levitate")])
     eventually(lambda: told(panel) == [(1, "failed", "unknown_kind")])
