@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.access import PageRequest, page
 from frontend.delivery.forms import SECRETS, ChannelForm, initial_of, preset_initial, secret_field
 from frontend.delivery.listing import channel_row, channel_rows, notice_rows
+from frontend.delivery.losing import losing
 from frontend.delivery.tabs import alerting_tabs
 from frontend.delivery.words import KINDS
 from frontend.forms import refuse
@@ -54,21 +55,20 @@ def channel(request: PageRequest, channel_id: int) -> HttpResponse:
 
 def _one(request: PageRequest, channel_id: int, *, status: int = 200, **context: Any) -> HttpResponse:
     found = _channel(channel_id)
-    lost = services.channel_users(found.pk)
-    losing = [_("%(name)s loses its receiver.") % {"name": name} for name in lost]
+    lost = losing(found)
     recent = notification_list(channel=found.pk).exclude(kind="test")[:10]
     context |= {
         "title": found.name,
         "row": channel_row(found),
-        "users": lost,
+        "users": services.channel_users(found.pk),
         "recent": notice_rows(recent),
         "secret_names": SECRETS[found.kind],
         "consequences": [
-            *losing,
+            *lost,
             _("What is queued for it is not sent."),
             _("Its secrets are forgotten; what it was told stays as a record."),
         ],
-        "disabling": [*losing, _("What is queued for it is not sent.")],
+        "disabling": [*lost, _("What is queued for it is not sent.")],
         **alerting_tabs("channels"),
     }
     return render(request, "channels/one.html", context, status=status)

@@ -162,6 +162,19 @@ def test_removing_needs_the_name_and_names_what_is_lost(ada, world):
     assert ada.get("/notifications/").status_code == 200
 
 
+def test_a_channel_that_alone_is_told_names_the_rules_that_would_lose_their_receiver(ada, people):
+    from monitoring.alerts.models import Rule
+
+    rule = Rule.objects.filter(is_enabled=True, severity="").first()
+    assert rule is not None
+    only = make_channel("only")
+    page = ada.get(f"/channels/{only.pk}/").content.decode()
+    assert "loses its receiver." in page
+    assert "Nobody is told of this any more: Budgets." in page
+    make_channel("second")
+    assert "loses its receiver." not in ada.get(f"/channels/{only.pk}/").content.decode()
+
+
 def test_what_is_undeliverable_stands_on_every_page_until_it_is_dismissed(ada, browser, world):
     assert 'role="alert"' not in ada.get("/fleet/").content.decode()
     trouble_tell(at=now())
