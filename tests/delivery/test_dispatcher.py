@@ -104,3 +104,17 @@ def test_self_health_tells_of_a_dispatcher_that_stands_still_and_of_what_waits()
     assert found()["outbox_oldest_seconds"] == CheckStatus.CRITICAL
     Notification.objects.update(status="dead", dead_at=now())
     assert found()["outbox_dead"] == CheckStatus.WARNING
+
+
+def test_the_job_that_beat_sends_delivers_and_leaves_it_to_a_round_that_is_under_way(wire):
+    from monitoring.delivery.tasks import dispatch_task
+    from panel.core.places import place
+
+    make_channel()
+    announce(story(1, 1, "opening"), at=now())
+    with place({"delivery rounds": 1}, seconds=30) as is_free:
+        assert is_free
+        dispatch_task.apply().get()
+        assert wire.messages == []
+    dispatch_task.apply().get()
+    assert wire.kinds == ["opening"]
