@@ -92,11 +92,21 @@ def test_a_real_model_is_deployed_called_rolled_under_load_and_returned_from_wha
 
     shown = api.endpoint("ring")
     assert (shown["active_revision"], shown["target_revision"], shown["ready"]) == (2, 2, 2)
+    wait_until(lambda: has_told(api, "ring"), seconds=30, what="The engines' own figures")
+    told = [one for one in api.get("endpoints/ring/latency/")["sources"] if one["family"]]
+    assert [one["family"] for one in told] == ["llamacpp"] * 2, "those that never answered tell nothing"
+    assert all("time_to_first_token" in one["missing"] for one in told), "llama.cpp tells no such thing: it is named"
     newest = api.get("endpoints/ring/rollouts/")["results"][0]
     assert (newest["state"], newest["to_revision"]) == ("returned", 3)
     assert newest["reason"] in {"exited", "crash_loop"}
     assert newest["detail"], "it says why"
     api.remove("ring")
+
+
+def has_told(api, name):
+    """Whether the engines of an endpoint told of tokens, each of two replicas by itself."""
+    told = api.get(f"endpoints/{name}/series/?metrics=generation_tokens_per_second")["series"]
+    return sum(any(point[2] for point in one["points"]) for one in told if "replica" in one) >= 2
 
 
 def test_a_key_that_is_revoked_opens_nothing_within_seconds(api, gateway, key):
