@@ -69,7 +69,7 @@ def test_a_healthy_engine_passes_a_slow_one_fails_and_a_starved_sender_proves_no
     wait_until(lambda: rollout_of(api, rollout)["golive_run_id"], seconds=60, what="The gate's test")
     new = api.replicas("chat")[-1]
     assert (new["state"], new["is_gated"]) == ("ready", True)
-    slow = ended(api, rollout_of(api, rollout)["golive_run_id"])
+    slow = decided(api, rollout)
     assert slow["outcome"] == "fail", slow["parts"]
     wait_until(lambda: rollout_of(api, rollout)["ended_at"], seconds=30, what="The rollout's end")
     assert (rollout_of(api, rollout)["state"], rollout_of(api, rollout)["reason"]) == ("returned", "gate_failed")
@@ -79,7 +79,8 @@ def test_a_healthy_engine_passes_a_slow_one_fails_and_a_starved_sender_proves_no
         "endpoints/chat/revisions/",
         {"spec": fake_spec("--ms-per-token", "4", "--slots", "64"), "gpus": 0, "gate": ASKED},
     )
-    wait_until(lambda: api.endpoint("chat")["active_revision"] == 3, seconds=90, what="The better one")
+    assert decided(api, better)["outcome"] == "pass"
+    wait_until(lambda: api.endpoint("chat")["active_revision"] == 3, seconds=60, what="The better one")
     assert rollout_of(api, better)["state"] == "succeeded"
     assert [each["is_gated"] for each in api.replicas("chat") if each["wanted"] == "run"] == [False]
     api.remove("chat")
@@ -109,6 +110,23 @@ def ended(api, run):
         lambda: api.get(address)["ended_at"], seconds=90, what=lambda: f"The test's end: {api.get(address)['parts']}"
     )
     return api.get(address)
+
+
+def decided(api, rollout):
+    """Return the test of a rollout's gate that decided it; one whose sender was late is run again, as a person would."""
+    before = None
+    for _try in range(4):
+        wait_until(
+            lambda known=before: rollout_of(api, rollout)["golive_run_id"] not in {None, known},
+            seconds=60,
+            what="A test",
+        )
+        run = ended(api, rollout_of(api, rollout)["golive_run_id"])
+        if run["outcome"] != "invalid":
+            return run
+        before = run["id"]
+        api.client.post("/api/v1/endpoints/chat/gate-again/").raise_for_status()
+    return pytest.skip(f"this machine is too busy to send load in time: {run['parts'][0]['loop_lag_ms']} ms")
 
 
 def until_measured(api, run):
