@@ -3,6 +3,7 @@
 import pytest
 
 from tests.frontend.browser import GRAVE, axe, chromium, expect, machine, outside, pytestmark, window
+from tests.frontend.golive import World
 from tests.frontend.leasing import simulated
 from tests.frontend.probing import probing_world
 from tests.frontend.serving import serving_world
@@ -80,6 +81,31 @@ def test_axe_finds_nothing_grave_on_pages_of_endpoints_and_probes_and_none_is_wi
         extra = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if grave or extra > 0:
             found[path] = [extra, *((v["id"], [node["html"][:160] for node in v["nodes"]][:3]) for v in grave)]
+    assert found == {}
+
+
+def test_axe_finds_nothing_grave_on_pages_of_go_live_tests_and_none_is_wider_than_a_phone(window, people):
+    world = outside(World)
+    outside(lambda: (world.failed, world.running))
+    people["admin"].language = "zh-hans"
+    people["admin"].save()
+    page = window("/settings/", color_scheme="dark")
+    found = {}
+    endpoint = world.endpoint.pk
+    for path in ("/golive/", f"/golive/new/?endpoint={endpoint}", f"/golive/{world.failed.pk}/", f"/golive/{world.running.pk}/",
+                 f"/endpoints/{endpoint}/runs/{world.rollout.pk}/"):  # fmt: skip
+        page.set_viewport_size({"width": 1280, "height": 844})
+        page.goto(path)
+        page.wait_for_load_state("load")
+        grave = [
+            (v["id"], v["nodes"][0]["html"][:160])
+            for v in axe.Axe().run(page).response["violations"]
+            if v["impact"] in GRAVE
+        ]
+        page.set_viewport_size({"width": 390, "height": 844})
+        extra = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if grave or extra > 0:
+            found[path] = [extra, *grave]
     assert found == {}
 
 
