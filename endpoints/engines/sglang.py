@@ -68,7 +68,7 @@ _KEY_VARIABLE: Final = "ENGINE_API_KEY"
 # SGLang takes its key as an argument only, which every user of the machine could read: it is added inside the process. Run as a
 # module, as `python3 -m` does, so that the processes that it spawns find it again.
 _START: Final = (
-    f"import os, runpy, sys; sys.argv += ['--api-key', os.environ.pop('{_KEY_VARIABLE}')]; "
+    f"import runpy, sys; from os import environ; sys.argv += ['--api-key', environ.pop('{_KEY_VARIABLE}')]; "
     "runpy.run_module('sglang.launch_server', run_name='__main__', alter_sys=True)"
 )
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleet.agent import __version__, clock, wire
+from fleet.agent import __version__, clock, wire, wire_engines
 from fleet.agent.nvml.card import GpuReading
 from fleet.agent.packing import columns
 
-TakeEngines = Callable[[], tuple[list[wire.Engine], list[wire.EngineSample]]]
+TakeEngines = Callable[[], tuple[list[wire_engines.Engine], list[wire_engines.EngineSample]]]
 
 CAPABILITIES: Final = ("nvml", "host")
 

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from fleet.agent.wire import HistogramName
+from fleet.agent.wire_engines import HistogramName
 from panel.core.partitions import DailyTable
 
 HISTOGRAMS: Final = DailyTable("engine_histogram")

@@ -15,7 +15,7 @@ import msgspec
 import zstandard
 from msgspec import Meta, Raw, Struct, defstruct
 
-from fleet.agent import wire
+from fleet.agent import wire, wire_engines
 from monitoring.ingest.refusals import Refused
 
 MAX_RATIO: Final = 200  # a real report compresses 5 to 30 times
@@ -24,7 +24,7 @@ FREE_BYTES: Final = 65_536  # so much may come out of any body
 _zstd: Final = zstandard.ZstdDecompressor(max_window_size=8 << 20)
 SAMPLE_FIELDS: Final = len(wire.GpuSample.__struct_fields__)
 HOST_FIELDS: Final = len(wire.HostSample.__struct_fields__)
-ENGINE_FIELDS: Final = len(wire.EngineSample.__struct_fields__)
+ENGINE_FIELDS: Final = len(wire_engines.EngineSample.__struct_fields__)
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -89,7 +89,7 @@ class QuickReport(Struct):
     spooled_batches: int = 0
     lost_samples: int = 0
     capabilities: list[Annotated[str, Meta(max_length=32)]] = []
-    engines: list[wire.Engine] = []
+    engines: list[wire_engines.Engine] = []
     engine_columns: wire.Columns | None = None
 
 

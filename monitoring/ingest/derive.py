@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fleet.agent.wire import EngineSample, GpuSample, HostSample
+from fleet.agent.wire import GpuSample, HostSample
+from fleet.agent.wire_engines import EngineSample
 from monitoring.metrics import ENGINE_METRICS, GPU_METRICS, HOST_METRICS, Metric
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from fleet.agent.wire import EngineHistogram
+from fleet.agent.wire_engines import EngineHistogram
 from monitoring.engines.tables import HISTOGRAMS, NAMES
 from monitoring.ingest.body import QuickReport
 from monitoring.ingest.clock import SampleClock

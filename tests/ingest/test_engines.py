@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from endpoints.models import Replica
-from fleet.agent import wire
+from fleet.agent import wire, wire_engines
 from fleet.agent.packing import columns, packed
 from fleet.models import Server
 from monitoring.engines import keeping
@@ -41,19 +41,19 @@ def looks(*readings, ages=None, start_ms=None):
     at = start_ms or now_ms()
     ages = ages or [10 * n for n in reversed(range(len(readings)))]
     return [
-        wire.EngineSample(at - age * 1000, 1_000_000_000 - age * 1000, **fields)
+        wire_engines.EngineSample(at - age * 1000, 1_000_000_000 - age * 1000, **fields)
         for age, fields in zip(ages, readings, strict=True)
     ]
 
 
 def report(sender, rows, *, replica=7, has_previous=False, histograms=(), **fields):
-    engines = [wire.Engine(replica, len(rows), has_previous, list(histograms))]
+    engines = [wire_engines.Engine(replica, len(rows), has_previous, list(histograms))]
     return sender.report(engines=engines, engine_columns=columns(rows), **fields)
 
 
 def grown(counts=(1, 2, 0), *, bounds=(0.1, 1.0), age=0, seconds=1.5, name="time_to_first_token"):
     at = now_ms() - age * 1000
-    return wire.EngineHistogram(name, at, 1_000_000_000 - age * 1000, list(bounds), list(counts), seconds)
+    return wire_engines.EngineHistogram(name, at, 1_000_000_000 - age * 1000, list(bounds), list(counts), seconds)
 
 
 def stored():
@@ -136,9 +136,9 @@ def test_a_histogram_that_is_none_is_left_out(panel, sender, broken):
 @pytest.mark.parametrize(
     "engines",
     [
-        [wire.Engine(7, 5)],
-        [wire.Engine(7, 1), wire.Engine(7, 0)],
-        [wire.Engine(n + 1) for n in range(wire.LIMITS["engines"] + 1)],
+        [wire_engines.Engine(7, 5)],
+        [wire_engines.Engine(7, 1), wire_engines.Engine(7, 0)],
+        [wire_engines.Engine(n + 1) for n in range(wire.LIMITS["engines"] + 1)],
     ],
 )
 def test_rows_that_do_not_fit_are_refused(panel, sender, engines):

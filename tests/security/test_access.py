@@ -37,6 +37,7 @@ OPEN = {
     "agent-join-status": "takes a join token",
     "agent-leave": "takes an agent's token",
     "agent-job": "takes an agent's token",
+    "agent-load": "takes an agent's token",
     "agent-replicas": "takes an agent's token",
     "agent-replica-logs": "takes an agent's token",
     "agent-routes": "takes an agent's token",

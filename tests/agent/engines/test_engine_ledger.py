@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from fleet.agent import clock, wire
+from fleet.agent import clock, wire, wire_engines
 from fleet.agent.engines.exposed.growth import Growth
 from fleet.agent.engines.exposed.ledger import EngineLedger
 from fleet.agent.engines.exposed.reading import read_metrics
@@ -66,7 +66,7 @@ def test_a_report_carries_the_look_before_it_and_histograms_once_a_minute():
     for second, requests in ((0, 0), (10, 2)):
         ledger.note(7, page(requests, requests), own_requests=1, at=clock.Moment(second * 1000, second * 1000))
     engines, rows = ledger.cut()
-    assert engines == [wire.Engine(7, 2, has_previous=False)]
+    assert engines == [wire_engines.Engine(7, 2, has_previous=False)]
     assert [row.requests for row in rows] == [0, 2]
     ledger.note(7, page(5, 5, running=3), own_requests=2, at=clock.Moment(61_000, 61_000))
     engines, rows = ledger.cut()

@@ -46,7 +46,8 @@ GOLDEN = {
         EngineSpec(kind="sglang", version="0.5.9", model="Qwen/Qwen3-8B", arguments={"context_length": 32768}),
         placed(),
         (
-            """python3 -c 'import os, runpy, sys; sys.argv += ['"'"'--api-key'"'"', os.environ.pop('"'"'ENGINE_API_KEY'"'"')]; """
+            """python3 -c 'import runpy, sys; from os import environ; sys.argv += ['"'"'--api-key'"'"', """
+            """environ.pop('"'"'ENGINE_API_KEY'"'"')]; """
             """runpy.run_module('"'"'sglang.launch_server'"'"', run_name='"'"'__main__'"'"', alter_sys=True)' """
             "--model-path Qwen/Qwen3-8B --host 0.0.0.0 --port 8001 "
             "--served-model-name Qwen/Qwen3-8B --tp-size 1 --max-running-requests 128 --context-length 32768 "

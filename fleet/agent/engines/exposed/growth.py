@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from fleet.agent.engines.exposed.reading import HISTOGRAMS, EngineMetrics, Histogram
-from fleet.agent.wire import EngineHistogram, HistogramName
+from fleet.agent.wire_engines import EngineHistogram, HistogramName
 
 NAMES: Final[Mapping[str, HistogramName]] = {name: name for name in HISTOGRAMS}
 

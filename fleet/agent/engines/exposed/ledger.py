@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from fleet.agent import clock, wire
+from fleet.agent import clock, wire, wire_engines
 from fleet.agent.engines.exposed.growth import Growths
 from fleet.agent.engines.exposed.reading import EngineMetrics
 
@@ -16,10 +16,10 @@ class _Pending:
     """What is to be told of one replica."""
 
     def __init__(self) -> None:
-        self.samples: list[wire.EngineSample] = []
-        self.previous: wire.EngineSample | None = None
+        self.samples: list[wire_engines.EngineSample] = []
+        self.previous: wire_engines.EngineSample | None = None
         self.growths = Growths()
-        self.histograms: list[wire.EngineHistogram] = []
+        self.histograms: list[wire_engines.EngineHistogram] = []
         self.told_at_ms: int | None = None
 
 
@@ -36,7 +36,7 @@ class EngineLedger:
 
     def note(self, replica: int, found: EngineMetrics, *, own_requests: int, at: clock.Moment) -> None:
         """Take one look at a replica's page. own_requests: how many this agent has sent it."""
-        sample = wire.EngineSample(
+        sample = wire_engines.EngineSample(
             at.at_ms,
             at.monotonic_ms,
             found.running,
@@ -73,10 +73,10 @@ class EngineLedger:
                 if not pending.samples and not pending.histograms:
                     del self._pending[replica]
 
-    def cut(self) -> tuple[list[wire.Engine], list[wire.EngineSample]]:
+    def cut(self) -> tuple[list[wire_engines.Engine], list[wire_engines.EngineSample]]:
         """Return what is to be told, by replica, and the samples of all of them in that order."""
-        engines: list[wire.Engine] = []
-        rows: list[wire.EngineSample] = []
+        engines: list[wire_engines.Engine] = []
+        rows: list[wire_engines.EngineSample] = []
         with self._lock:
             for replica, pending in list(self._pending.items()):
                 mine = pending.samples
@@ -84,7 +84,7 @@ class EngineLedger:
                     continue
                 before = [pending.previous] if pending.previous is not None and mine else []
                 rows += [*before, *mine]
-                engines.append(wire.Engine(replica, len(before) + len(mine), bool(before), pending.histograms))
+                engines.append(wire_engines.Engine(replica, len(before) + len(mine), bool(before), pending.histograms))
                 if mine:
                     pending.previous = mine[-1]
                 pending.samples, pending.histograms = [], []
