@@ -171,7 +171,9 @@ DELIVERY_URLS: list[URLPattern | URLResolver] = [
     path("notifications/dismiss/", notifications.notifications_dismiss, name="notifications-dismiss"),
     path("notifications/<int:notification_id>/", notifications.notification, name="notification"),
     path("notifications/<int:notification_id>/resend/", notifications.notification_resend, name="notification-resend"),
-    path("notifications/<int:notification_id>/dismiss/", notifications.notification_dismiss, name="notification-dismiss"),
+    path(
+        "notifications/<int:notification_id>/dismiss/", notifications.notification_dismiss, name="notification-dismiss"
+    ),
     path("mail/stop/<str:token>/", channels.mail_stop, name="mail-stop"),
 ]
 

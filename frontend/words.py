@@ -208,6 +208,7 @@ _REPLICA_SENTENCES: Final[Mapping[str, Promise]] = {
     "replica.pending": gettext_lazy("Replica #%(replica)s on %(server)s waits"),
 }
 
+
 def _diagnosed(data: Mapping[str, Any]) -> str:
     try:
         verdict = verdict_name(Verdict(str(data.get("verdict"))))

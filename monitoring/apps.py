@@ -36,8 +36,8 @@ class MonitoringConfig(AppConfig):
         from monitoring.live.kinds import register_all
         from monitoring.probing.targets import assignments_part
 
-        post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")
         register_tests()
+        post_migrate.connect(_make_partitions, sender=self, dispatch_uid="monitoring.partitions")
         register_all()
         register_diagnoses()
         register_golive()

@@ -132,9 +132,7 @@ def _freed_at(endpoint: Endpoint, at: datetime) -> datetime | None:
 
 def _rollout_view(rollout: Rollout) -> planning.RolloutView:
     is_paused = rollout.state == RolloutState.PAUSED
-    return planning.RolloutView(
-        rollout.to_revision_id, rollout.deadline_at, is_paused=is_paused, gate=gate_of(rollout)
-    )
+    return planning.RolloutView(rollout.to_revision_id, rollout.deadline_at, is_paused=is_paused, gate=gate_of(rollout))
 
 
 def _apply(

@@ -71,7 +71,8 @@ def log_of(replica: Replica, *, generation: str = "", search: str = "", level: s
     wanted = int(generation) if generation.isdecimal() and len(generation) < 10 else None
     chosen = wanted if wanted in generations else (generations[0] if generations else replica.generation)
     pieces = list(replica_log(replica=replica.pk, generation=chosen))
-    ends, size = [], 0
+    ends: list[ReplicaLog] = []
+    size = 0
     for piece in reversed(pieces):
         size += len(piece.text)
         if size > SHOWN_CHARACTERS and ends:

@@ -39,7 +39,9 @@ def occurrence(window: Window, zone: ZoneInfo, day: datetime) -> tuple[datetime,
     end = datetime.combine(day.date(), window.end, tzinfo=zone).replace(fold=1)
     if window.end <= window.start:
         end = datetime.combine(day.date() + DAY, window.end, tzinfo=zone).replace(fold=1)
-    return start.astimezone(UTC), _end(end)
+    first, last = start.astimezone(UTC), _end(end)
+    # All of it lies in the hour that is skipped: it takes place after the change, as long as it would have been.
+    return (first, last) if last > first else (first, first + (end.replace(tzinfo=None) - start.replace(tzinfo=None)))
 
 
 def _end(end: datetime) -> datetime:

@@ -84,7 +84,9 @@ class RuleChangeSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=100, required=False)
     settings = serializers.DictField(required=False, help_text="Replaces all; of a built-in rule what differs from it.")
-    severity = serializers.ChoiceField(Severity.choices, allow_blank=True, required=False, help_text="Empty: the definition's own.")
+    severity = serializers.ChoiceField(
+        Severity.choices, allow_blank=True, required=False, help_text="Empty: the definition's own."
+    )
     scope = serializers.DictField(child=serializers.CharField(max_length=200), required=False)
     is_enabled = serializers.BooleanField(required=False)
 

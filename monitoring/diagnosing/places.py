@@ -120,7 +120,9 @@ _OF_THE_WAY: Final = frozenset(
 
 
 def _read(report: DiagnosisReport, given: dict[str, Any], bearer: str) -> Target:
-    return target_read(given, number=TARGET_ID + report.pk, interval_seconds=max(report.slot_seconds, 1.0), bearer=bearer)
+    return target_read(
+        given, number=TARGET_ID + report.pk, interval_seconds=max(report.slot_seconds, 1.0), bearer=bearer
+    )
 
 
 def _control(place: Place) -> Target | None:
