@@ -71,7 +71,7 @@ QUERIES = {
     "failed-run": 15,
     "/gateways/": 7,
     "/keys/": 6,
-    "server": 25,
+    "server": 26,
 }
 
 
