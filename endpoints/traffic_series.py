@@ -76,7 +76,7 @@ class Grid:
         most = max(min(points, MOST_BUCKETS), 1)
         step = next((each for each in STEPS if seconds / each <= most), ceil(seconds / most / 3600) * 3600)
         first = int(start.timestamp()) // step * step
-        return cls(first, step, max(-(-(int(end.timestamp()) - first) // step), 1))
+        return cls(first, step, max(ceil((end.timestamp() - first) / step), 1))
 
     @property
     def span(self) -> tuple[datetime, datetime]:

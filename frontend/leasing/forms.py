@@ -228,13 +228,27 @@ class TermsForm(forms.Form):
     is_renewing = forms.BooleanField(label=_("Renews by itself"), required=False)
     reminder_days = forms.IntegerField(label=_("Remind so many days before"), min_value=0, max_value=365, initial=7)
     step_seconds = forms.TypedChoiceField(
-        label=_("Time is billed in"), choices=TimeStep.choices, initial=TimeStep.SECOND, coerce=int,
-    )  # fmt: skip
-    least_seconds = forms.IntegerField(label=_("At least, in seconds"), min_value=0, max_value=86_400, initial=0)
+        label=_("Time is billed in"), choices=TimeStep.choices, initial=TimeStep.SECOND, coerce=int, required=False
+    )
+    least_seconds = forms.IntegerField(
+        label=_("At least, in seconds"), min_value=0, max_value=86_400, initial=0, required=False
+    )
     free_seconds = forms.IntegerField(
-        label=_("Free at the start of a run, in seconds"), min_value=0, max_value=86_400, initial=0
+        label=_("Free at the start of a run, in seconds"), min_value=0, max_value=86_400, initial=0, required=False
     )
     notes = forms.CharField(label=_("Notes"), max_length=4000, required=False, widget=forms.Textarea(attrs={"rows": 3}))
+
+    def clean_step_seconds(self) -> int:
+        """Return the step: each second where nothing else was said."""
+        return int(self.cleaned_data["step_seconds"] or TimeStep.SECOND)
+
+    def clean_least_seconds(self) -> int:
+        """Return the least that counts, none where nothing was said."""
+        return self.cleaned_data["least_seconds"] or 0
+
+    def clean_free_seconds(self) -> int:
+        """Return what is free, nothing where nothing was said."""
+        return self.cleaned_data["free_seconds"] or 0
 
 
 class TermsChangeForm(TermsForm):

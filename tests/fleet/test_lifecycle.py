@@ -68,10 +68,14 @@ def test_states_are_assigned_in_one_module_only():
     assert len(sources) > 50
     found = {str(path.relative_to(ROOT)) for path in sources if _assigns_state(ast.parse(path.read_text()))}
     # transitions change servers and cards, leases and operations their own; the others give a new row its first state
-    assert found == {
+    fleet = {
         f"fleet/services/{name}.py"
         for name in ("transitions", "operations", "inventory_gpus", "joining", "ordering", "contracts")
     }
+    # diagnoses, go-live tests and rules have states of their own, changed by those who follow, start, end or judge them
+    followed = {f"monitoring/{name}.py" for name in ("diagnosing/following", "alerts/evaluator")}
+    tested = {f"monitoring/golive_runs/{name}.py" for name in ("following", "starting", "verdict")}
+    assert found == fleet | followed | tested
 
 
 @pytest.fixture

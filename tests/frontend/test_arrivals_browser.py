@@ -34,7 +34,7 @@ def test_cards_and_memory_that_come_after_the_page_get_their_cards_and_charts_wi
     outside(made.send, host=HOST_FACTS)
     say(f"server.{server}", outside(server_snapshot, server))
     expect(page.locator(".gpu-card")).to_have_count(2)
-    expect(page.locator("[data-chart]")).to_have_count(8)
+    expect(page.locator("[data-chart]")).to_have_count(8, timeout=15_000)
     expect(page.locator("[data-legend]")).to_have_count(2)
     expect(page.locator("#facts")).to_contain_text("rack-1.local")
     expect(page.locator("#processes")).to_be_visible()

@@ -189,7 +189,7 @@ def test_a_log_follows_what_the_socket_says_and_is_filtered_while_one_types(wind
     say(f"replica.{replica.pk}", {"log": {"1:900": {"text": "GET /v1/models\nERROR boom\n", "skipped": 0}}})
     expect(page.locator("[data-log]")).to_contain_text("ERROR boom")
     page.locator("#log-q").fill("error")
-    expect(page.locator("[data-log] span:visible")).to_have_count(1)
+    expect(page.locator("[data-log] > span:visible")).to_have_count(1)
     page.locator("[data-log-wrap]").click()
     expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "false")
 

@@ -82,8 +82,8 @@ def test_a_page_has_its_landmarks_and_marks_where_one_is(ada):
 def test_the_rail_leads_only_to_pages_that_are_there(ada):
     page = Page(ada.get("/settings/").content.decode())
     links = [link.get("href") for link in page.all("a") if "rail-link" in (link.get("class") or "")]
-    assert links == ["/", "/fleet/", "/endpoints/", "/leases/", "/events/", "/settings/"]
-    assert [ada.get(link).status_code for link in links] == [200] * 6
+    assert links == ["/", "/fleet/", "/endpoints/", "/probes/", "/alerts/", "/leases/", "/events/", "/settings/"]
+    assert [ada.get(link).status_code for link in links] == [200] * 8
 
 
 def test_silent_agents_stand_in_the_top_bar(ada, some_fleet):
