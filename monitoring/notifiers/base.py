@@ -143,3 +143,11 @@ def cut_payload(payload: Mapping[str, Any], *, limit: int) -> bytes:
         if len(body) <= limit or not data["items"]:
             return body
         data["items"] = data["items"][: len(data["items"]) * 3 // 4]
+
+
+def errcode_of(answer: Answer) -> tuple[str, str]:
+    """Return `errcode` and `errmsg` of a robot's answer, each empty when it has none."""
+    told = parsed(answer)
+    if not isinstance(told, dict):
+        return "", ""
+    return str(told.get("errcode", "")), str(told.get("errmsg", ""))[:200]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from monitoring.notifiers.base import Window, check_url, http_verdict, json_body, parsed, plain_text
+from monitoring.notifiers.base import Window, check_url, errcode_of, http_verdict, json_body, plain_text
 from monitoring.notifiers.message import Message
 from monitoring.notifiers.phrases import phrase as _
 from monitoring.notifiers.text import without_mentions
@@ -50,11 +50,9 @@ class WeCom:
         trouble = http_verdict(answer)
         if trouble is not None:
             return trouble
-        told = parsed(answer)
-        code = str(told.get("errcode", "")) if isinstance(told, dict) else ""
+        code, said = errcode_of(answer)
         if code == "0":
             return Verdict("delivered", status_code=answer.status_code, error_code=code)
-        said = str(told.get("errmsg", ""))[:200] if isinstance(told, dict) else ""
         if code == TOO_FAST:
             sentence = _("WeCom refuses more than 20 messages in a minute.")
             return Verdict("retry", sentence, answer.status_code, code, retry_after_seconds=60.0)
