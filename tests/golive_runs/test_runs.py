@@ -1,87 +1,25 @@
-"""Go-live tests as they are run: consent and caps, orders, pieces taken once, steps, verdicts, what is lost, and the gate."""
+"""Go-live tests as they are run: consent and caps, orders, pieces taken once, steps, verdicts, what is lost."""
 
 from datetime import timedelta
 
 import msgspec
 import pytest
 
-from endpoints.models import Replica, Rollout
-from endpoints.services.endpoints import endpoint_create
-from endpoints.services.gating import gate_again
+from endpoints.models import Replica
 from endpoints.services.golive import endpoint_golive, endpoint_golive_estimate
-from endpoints.services.rollouts import revision_deploy
-from endpoints.services.routing import routed
-from fleet.agent.load.order import LoadPiece, Shot
+from fleet.agent.load.order import Shot
 from fleet.models import Job
 from monitoring.golive.enums import Flaw, Outcome
-from monitoring.golive_runs.asked import asked_read
-from monitoring.golive_runs.following import golive_order, golive_piece, golive_tick
+from monitoring.golive_runs.following import golive_order, golive_tick
 from monitoring.golive_runs.models import GoLivePart, GoLivePiece, GoLiveRun
 from monitoring.golive_runs.starting import golive_cancel
 from panel.core.clock import now
 from panel.core.errors import Conflict, InvalidInput, NotFound
-from tests.endpoints.world import Site, deployed, open_replicas, reconcile, settle, spec
+from tests.endpoints.world import deployed, open_replicas
 from tests.fleet.factories import OPERATOR
+from tests.golive_runs.runs import asked, begun, carried_out, shots_for, tell
 
 pytestmark = pytest.mark.django_db
-
-FAST = {"peak_per_second": 20, "seconds": 10, "p95_ms": 100, "p99_ms": None, "measure": "total"}
-
-
-def asked(**changes):
-    return asked_read({**FAST, **changes})
-
-
-@pytest.fixture
-def site():
-    return Site("rack-1", cards=4)
-
-
-@pytest.fixture
-def endpoint(site):
-    made = deployed("chat")
-    settle(sites=[site])
-    return made
-
-
-def begun(endpoint, **changes):
-    return endpoint_golive(
-        endpoint_id=endpoint.pk, actor=OPERATOR, asked=asked(**changes), places=["hosts"], consent=True
-    )
-
-
-def shots_for(order, *, total_ms=20.0, late=0.0, failing=0):
-    """Every arrival of an order as it went."""
-    return [
-        Shot(
-            number,
-            0,
-            at + late,
-            is_ok=number < order.warm_up or number % 10 >= failing,
-            in_flight=1,
-            total_ms=total_ms,
-            outcome="ok",
-        )
-        for number, at in enumerate(order.at_seconds)
-    ]
-
-
-def carried_out(run, **shots):
-    """Have each place do its part; returns the run as it ended."""
-    for part in run.parts.order_by("pk"):
-        order = golive_order(part_id=part.pk, server_id=part.server_id)
-        found = shots_for(order, **shots)
-        answer = tell(part, found[:1000], phase="measured", lag=2.0)
-        assert answer.go_on
-        tell(part, found[1000:], sequence=1, phase="over", lag=2.0)
-    return GoLiveRun.objects.get(pk=run.pk)
-
-
-def tell(part, shots, *, sequence=0, phase="measured", lag=None, **changes):
-    piece = LoadPiece(
-        part=part.pk, sequence=sequence, phase=phase, seconds=1.0, shots=shots, loop_lag_p99_ms=lag, **changes
-    )
-    return golive_piece(piece=piece, server_id=part.server_id)
 
 
 # ---- beginning
@@ -283,125 +221,6 @@ def begun_after(endpoint, part):
     """The part of a new run, when the job before is out of the way."""
     Job.objects.filter(pk=part.job_id).update(state="failed", ended_at=now())
     return begun(endpoint).parts.get()
-
-
-# ---- the gate
-
-
-GATE = {**FAST, "has_steps": False}
-
-
-def gated(endpoint, site, **changes):
-    """A second revision behind a gate, whose replica is ready."""
-    rollout = revision_deploy(
-        endpoint_id=endpoint.pk, spec=spec(extra_arguments=["--new"]), actor=OPERATOR, gate={**GATE, **changes}
-    )
-    for _round in range(4):
-        reconcile()
-        site.obey()
-    rollout.refresh_from_db()
-    return rollout
-
-
-def ends(rollout, site, **shots):
-    run = carried_out(GoLiveRun.objects.get(pk=rollout.golive_run_id), **shots)
-    Job.objects.filter(kind="load").update(state="succeeded", ended_at=now())
-    for _round in range(6):
-        reconcile()
-        site.obey()
-    rollout.refresh_from_db()
-    return run
-
-
-def takers(endpoint):
-    return sorted(each.revision.number for each in routed(Replica.objects.filter(endpoint=endpoint)))
-
-
-def test_a_gated_revision_gets_no_request_until_its_test_has_passed(endpoint, site):
-    rollout = gated(endpoint, site)
-    assert rollout.golive_run_id is not None
-    assert takers(endpoint) == [1]
-    assert [each.is_gated for each in open_replicas(endpoint)] == [False, True]
-    run = GoLiveRun.objects.get(pk=rollout.golive_run_id)
-    assert run.rollout_id == rollout.pk
-    new = next(each for each in open_replicas(endpoint) if each.is_gated)
-    assert [target["port"] for target in run.parts.get().targets] == [new.port], (
-        "the new one is tested, not what serves"
-    )
-    assert ends(rollout, site).outcome == Outcome.PASS
-    assert rollout.state == "succeeded"
-    assert takers(endpoint) == [2]
-
-
-def test_a_gate_that_fails_returns_to_the_revision_before_and_cost_no_request(endpoint, site):
-    rollout = gated(endpoint, site)
-    assert ends(rollout, site, total_ms=400.0).outcome == Outcome.FAIL
-    assert (rollout.state, rollout.reason) == ("returned", "gate_failed")
-    assert takers(endpoint) == [1]
-    endpoint.refresh_from_db()
-    assert endpoint.active_revision.number == 1
-    settle(sites=[site])
-    assert len(open_replicas(endpoint)) == 1
-
-
-def test_a_test_that_proves_nothing_holds_the_gate_until_somebody_runs_it_again(endpoint, site):
-    rollout = gated(endpoint, site)
-    golive_cancel(run_id=rollout.golive_run_id, actor=OPERATOR)
-    reconcile()
-    rollout.refresh_from_db()
-    assert rollout.state == "running"
-    assert takers(endpoint) == [1]
-    first = rollout.golive_run_id
-    Job.objects.update(state="cancelled", ended_at=now())
-    gate_again(endpoint_id=endpoint.pk, actor=OPERATOR)
-    with pytest.raises(Conflict):
-        gate_again(endpoint_id=endpoint.pk, actor=OPERATOR)
-    reconcile()
-    rollout.refresh_from_db()
-    assert rollout.golive_run_id not in {None, first}
-    Rollout.objects.filter(pk=rollout.pk).update(deadline_at=now() - timedelta(seconds=1))
-    reconcile()
-    rollout.refresh_from_db()
-    assert rollout.state == "running", "a test that runs is not given up"
-    golive_cancel(run_id=rollout.golive_run_id, actor=OPERATOR)
-    Rollout.objects.filter(pk=rollout.pk).update(deadline_at=now() - timedelta(seconds=1))
-    reconcile()
-    rollout.refresh_from_db()
-    assert (rollout.state, rollout.reason) == ("returned", "gate_held")
-
-
-def test_a_first_revision_behind_a_gate_serves_nobody_before(site):
-    made, rollout = endpoint_create(name="new", spec=spec(), gpus=1, actor=OPERATOR, gate=GATE)
-    for _round in range(4):
-        reconcile()
-        site.obey()
-    rollout.refresh_from_db()
-    assert takers(made) == []
-    made.refresh_from_db()
-    assert made.phase == "rolling_out"
-    ends(rollout, site)
-    assert takers(made) == [1]
-
-
-def test_nothing_that_serves_is_given_up_for_a_gate(site):
-    full = deployed("full", gpus=2, desired_replicas=2)
-    settle(sites=[site])
-    rollout = revision_deploy(endpoint_id=full.pk, spec=spec(), gpus=2, actor=OPERATOR, gate=GATE)
-    for _round in range(4):
-        reconcile()
-        site.obey()
-    assert takers(full) == [1, 1]
-    Rollout.objects.filter(pk=rollout.pk).update(deadline_at=now() - timedelta(seconds=1))
-    reconcile()
-    rollout.refresh_from_db()
-    assert (rollout.state, rollout.reason) == ("returned", "no_free_gpu")
-    assert takers(full) == [1, 1]
-
-
-def test_a_gate_that_makes_no_sense_deploys_nothing(endpoint):
-    with pytest.raises(InvalidInput):
-        revision_deploy(endpoint_id=endpoint.pk, spec=spec(), actor=OPERATOR, gate={"peak_per_second": -1})
-    assert Rollout.objects.count() == 1
 
 
 def test_what_is_kept_of_a_run_can_be_read_again(endpoint):
